@@ -319,3 +319,29 @@ func TestTheRateHoldsWhateverHappens(t *testing.T) {
 		})
 	}
 }
+
+// The limit of a key is raised while tasks wait for calls that the former limit allows much later: the new limit is in
+// force at once, or when the node that hears of it last has.
+func TestRaisedLimit(t *testing.T) {
+	minutely, daily := flow.Limit{Rate: 1, Per: time.Minute, Burst: 1}, flow.Limit{Rate: 1, Per: 24 * time.Hour, Burst: 1}
+	fast := flow.Limit{Rate: 10, Per: time.Second, Burst: 1}
+	for _, l := range [][2]flow.Limit{{minutely, fast}, {daily, {Rate: 3600, Per: time.Hour, Burst: 1}}, {daily, fast}, {minutely, {Concurrency: 1}}} {
+		for _, first := range []int{0, 1} { // of the nodes to hear of it
+			withNodes(t, 2, func(t *testing.T, x *among) {
+				x.set("k", l[0])
+				x.give("k", 1)
+				time.Sleep(3 * time.Minute)
+				x.all[0].push("k", 5, 0)
+				x.all[1].push("k", 5, 0)
+				time.Sleep(5 * time.Second)
+				x.all[first].queue.SetRule(name("k"), &flow.Rule{Limit: &l[1]})
+				time.Sleep(900 * time.Millisecond)
+				x.all[1-first].queue.SetRule(name("k"), &flow.Rule{Limit: &l[1]})
+				time.Sleep(20 * time.Second)
+				if by := x.by("k", 0); by[1]+by[2] < 10 {
+					t.Errorf("%+v, then %+v: %v calls of 10", l[0], l[1], by)
+				}
+			})
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package allot
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -119,6 +120,43 @@ func TestAnOwnerComesBackDuringItsAnswer(t *testing.T) {
 		}
 		if by := x.by("k", 0); by[1] != 1 || by[2] != 1 {
 			t.Errorf("calls by node: %v", by)
+		}
+	})
+}
+
+// A node dies that owns a key, and the node that gets the key asks for many other keys at that time, without a break: the
+// calls of the key go on when that node has told of its places.
+func TestTakeoverBesideBusyKeys(t *testing.T) {
+	withNodes(t, 3, func(t *testing.T, x *among) {
+		const busy = 60
+		x.delay.Store(int64(3 * time.Millisecond))
+		x.set("k", flow.Limit{Concurrency: 5})
+		for i := range busy {
+			x.set(fmt.Sprint("b", i), flow.Limit{Concurrency: 2})
+		}
+		x.change(func(m *engine.Membership) { // node 3 owns k, node 1 the others
+			for s := range m.Shards {
+				m.Shards[s] = engine.Holding{Holder: 1, Fence: 1}
+			}
+			m.Shards[Shard(name("k"))] = engine.Holding{Holder: 3, Fence: 1}
+		})
+		time.Sleep(2 * time.Minute)
+		for i := range busy {
+			for j := range 600 {
+				took := time.Duration(50+(j*37+i*13)%100) * time.Millisecond
+				x.all[0].push(fmt.Sprint("b", i), 1, took)
+				x.all[1].push(fmt.Sprint("b", i), 1, took)
+			}
+		}
+		x.all[0].push("k", 1500, 100*time.Millisecond)
+		time.Sleep(3 * time.Second)
+		x.all[2].kill()
+		x.all[2].bury()
+		x.give("k", 1)
+		dead := time.Since(x.began)
+		time.Sleep(15 * time.Second)
+		if by := x.by("k", dead+time.Second); by[1] == 0 {
+			t.Error("in 15 s the key of the dead node has no call")
 		}
 	})
 }

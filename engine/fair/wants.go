@@ -22,11 +22,14 @@ type asks struct {
 	told   int           // how many places the owner knows that this node has; -1: not known
 	closed time.Duration // until when answers have asked that the key be closed
 	unused uint64        // the last call that the owner knows not to be made
+	fresh  time.Duration // until then the owner may go by a former limit
 }
 
 const (
 	mostWanted = 1000                   // calls of a key, at once
 	retryAsk   = 100 * time.Millisecond // after an ask without an answer
+	// heardWithin is how long after one node all have heard of a change of a limit: each looks once a second.
+	heardWithin = 2 * time.Second
 )
 
 // Want is what a node needs of the owner of a key.
@@ -52,6 +55,12 @@ func (q *Queue[T]) share(g *gate[T], now time.Duration) {
 		g.asks = &asks{place: -1}
 	}
 	q.gave(g, 0, now) // another limit may have other places
+	if g.asks == nil {
+		return
+	}
+	if g.asks.again, g.asks.fresh = 0, now+heardWithin; !g.lanes.empty() {
+		q.want(g, now)
+	}
 }
 
 // SetAlone has this node keep the limits of flow keys by itself, or not any more: another node
@@ -223,6 +232,9 @@ func (q *Queue[T]) Grant(w *Want, a *flow.Granted, sent time.Duration) {
 	if at := g.Hears(); now < at {
 		x.again = min(x.again, at) // the owner may not know yet that the key is open
 	}
+	if now < x.fresh {
+		x.again = min(x.again, x.fresh) // when the next call may begin by a former limit is no answer
+	}
 	q.admit(g, now)
 	q.handOut(now)
 	q.mu.Lock()
@@ -259,7 +271,7 @@ func (q *Queue[T]) HasTold(of func(flow.Name) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for n, g := range q.gates {
-		if a := g.asks; a != nil && g.Holds(now) > 0 && (a.under || a.told < g.Holds(now)) && of(n) {
+		if a := g.asks; a != nil && g.Holds(now) > 0 && a.told < g.Holds(now) && of(n) {
 			return false
 		}
 	}

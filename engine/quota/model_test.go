@@ -27,6 +27,7 @@ type store struct {
 	timers []*engine.Timer // by id; nil: there is none
 	clock  int64           // Unix ms
 	owned  engine.Set
+	now    *engine.Set // owned, as it was asked for last
 }
 
 // book is a Book of a process that has just started.
@@ -38,10 +39,14 @@ func (s *store) book() *Book {
 			defer s.mu.Unlock()
 			return time.UnixMilli(s.clock)
 		},
-		Owned: func() engine.Set {
+		Owned: func() *engine.Set {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.owned
+			if s.now == nil || *s.now != s.owned {
+				s.now = new(engine.Set)
+				*s.now = s.owned
+			}
+			return s.now
 		},
 		Timers: s.list,
 	})

@@ -44,7 +44,7 @@ func (b *Book) Begin(ctx context.Context, apps ...string) (*Changes, error) {
 // uncounted is the account of an app, of those given, whose stock has to be counted; nil: none.
 func (b *Book) uncounted(apps []string) *account {
 	for _, app := range apps {
-		if a := b.all()[app]; a != nil && a.stock != nil && !a.stock.counted(b.cfg.Owned()) {
+		if a := b.all()[app]; a != nil && a.stock != nil && !a.stock.counted(b.cfg.Owned(), b.cfg.Now().UnixMilli()) {
 			return a
 		}
 	}
@@ -140,7 +140,7 @@ func (b *Book) count(ctx context.Context, a *account) error {
 	}
 	defer func() { <-b.counting }()
 	of, s := b.cfg.Owned(), a.stock
-	if s.counted(of) {
+	if s.counted(of, b.cfg.Now().UnixMilli()) {
 		return nil
 	}
 	s.recount()

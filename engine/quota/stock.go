@@ -22,7 +22,7 @@ func (a Size) growth(b Size) Size {
 type stock struct {
 	mu   sync.Mutex
 	is   bool           // else it has to be counted
-	of   engine.Set     // the timers in these shards are in it
+	of   *engine.Set    // the timers in these shards are in it. Other nodes may have changed those of shards that went and came back
 	sum  Size           // with the room that changes under way have taken
 	ends map[int64]Size // of sum, by the minute of the last due
 	past int64          // the timers that ended in minutes before are not in sum
@@ -83,11 +83,12 @@ func (s *stock) pass(now int64) {
 	s.past = m
 }
 
-// counted reports whether the stock has the timers of these shards.
-func (s *stock) counted(of engine.Set) bool {
+// counted reports whether the stock has the timers of these shards, at an instant (Unix ms). After the clock was set back
+// it has not: one-shots that were over are to come.
+func (s *stock) counted(of *engine.Set, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.is && s.of == of
+	return s.is && s.of == of && now/minute+1 >= s.past
 }
 
 // recount has the stock counted anew, before the next change begins.

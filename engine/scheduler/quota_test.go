@@ -119,3 +119,54 @@ func TestAQuotaOfCreates(t *testing.T) {
 		}
 	})
 }
+
+// The clock is a day ahead for a while, in which somebody looks at the quota of an app: one-shots that were over by then
+// count again.
+func TestQuotaAfterTheClockWasAhead(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.limitApp(quota.Limits{Timers: 5})
+		w.make(timer("first", at(w.now()+3*3600_000)))
+		w.step(24 * time.Hour)
+		time.Sleep(10 * time.Second)
+		w.QuotaUse(t.Context(), "app")
+		w.step(-24 * time.Hour)
+		time.Sleep(10 * time.Second)
+		if n := w.createMany(50); n > 5 {
+			t.Errorf("%d timers of 5 were created", n)
+		}
+	})
+}
+
+// Another node creates timers in shards that went to it, and ends: the node that gets the shards back counts them.
+func TestQuotaOfShardsThatComeBack(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		ws[0].start()
+		time.Sleep(2 * time.Second)
+		w.limitApp(quota.Limits{Timers: 10})
+		w.QuotaUse(t.Context(), "app")
+		ws[1].start()
+		time.Sleep(20 * time.Second)
+		for i := range 10 {
+			ws[1].make(timer(fmt.Sprint("x", i), at(w.now()+3600_000)))
+		}
+		if err := ws[1].stop(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(20 * time.Second)
+		if n := w.createMany(20); n > 0 {
+			t.Errorf("%d timers more than the quota of 10: %+v", n, w.QuotaUse(t.Context(), "app"))
+		}
+	})
+}
+
+// createMany creates as many of n timers as the quota has room for.
+func (w *world) createMany(n int) (created int) {
+	for i := range n {
+		if c := w.Create(w.t.Context(), timer(fmt.Sprint("many-", i), at(w.now()+3600_000)), nil); c.Err == nil {
+			created++
+		}
+	}
+	return created
+}

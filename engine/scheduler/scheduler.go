@@ -189,7 +189,7 @@ func New(cfg Config) *Scheduler {
 	})
 	e.batches.Config = batch.Config{Memory: e.memory, Now: cfg.Now, Ready: e.ready, ReadyToo: e.readyToo, Note: e.note, Call: e.call, End: e.end}
 	limit.New(cfg.Objects, e.memory, e.now, cfg.Log)
-	quotas := quota.New(quota.Config{Set: cfg.Objects, Queue: queue, Metrics: cfg.Metrics, Log: cfg.Log, Now: cfg.Now, Owned: e.memory.Owned, Timers: cfg.Cold.Timers})
+	quotas := quota.New(quota.Config{Set: cfg.Objects, Queue: queue, Metrics: cfg.Metrics, Log: cfg.Log, Now: cfg.Now, Owned: e.memory.OwnedNow, Timers: cfg.Cold.Timers})
 	gaugeHolds(cfg.Metrics, queue)
 	read := inspect.Config{
 		Cold: cfg.Cold, Warm: cfg.Warm, Journal: cfg.Journal, Memory: e.memory, Process: e.process, Minutes: &e.migrator.minutes, Tiers: e.tiers,
