@@ -39,7 +39,7 @@ type Config struct {
 	Metrics *metrics.Set
 	Log     *slog.Logger
 
-	Now   func() time.Time
+	Now func() time.Time
 	// Owned are the shards of this node. The pointer is another one after shards have gone or come.
 	Owned func() *engine.Set
 	// Timers lists timers as engine.Cold does.
