@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,24 +21,21 @@ import (
 //
 // A node decides more than its calls by the time: what is late and missed, when what it gives
 // away may be tried again, when a new timer is due, what of the history is old. So none of it goes
-// by a wrong clock, nor by one that was set and is not compared yet: now corrects the wall clock.
+// by a clock that was set and does not agree with the others, or is not compared yet: now corrects the wall clock.
 type clock struct {
 	wall func() time.Time // nil: it is not looked at
 	boot func() time.Duration
-	// beaten is within what time all lives that others take for living have beaten.
-	beaten time.Duration
 
 	skew    atomic.Int64 // by how many ms it is ahead of the table's
 	differs atomic.Bool
 	found   atomic.Pointer[found] // nil before the first look
-	doubted time.Duration         // since when the votes are for another time than the node goes by; 0: they are not. look's own
 }
 
 // found is what a look has found of the clock.
 type found struct {
 	boot  time.Duration // when
 	drift time.Duration // wall − boot
-	ahead time.Duration // of the right time, if that is more than tolerance; else 0
+	ahead time.Duration // of the time that the node goes by, if the clock differs from the others; else 0
 	// The wall clock and the clock of the process, which stands still while the machine is suspended, at about that time.
 	wall, process time.Time
 }
@@ -56,12 +52,11 @@ func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano())
 
 // look compares the clock with that of the table, which a look from an instant until now has read as at (Unix ms),
 // and with those of the nodes, which it has read too. isSet and now go by this look only when that is decided: a clock
-// that was set is never taken for right in between. A node that is alone goes by its clock as it was: that it was set is
-// believed only if it agrees with the table's.
+// that was set is never taken for right in between.
 //
-// The time goes on without a jump until the votes have been for another one for so long that all nodes have beaten: when
-// the clock of the table is set, this node is compared with the new one, and the others have told of the old one.
-func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node, alone bool) {
+// A clock that was set is followed only to where it agrees with the others. Till then the time goes on as it was, and no
+// vote changes it: some votes are of nodes that have not looked since the clock of the table was set, or that are dead.
+func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node) {
 	if c.wall == nil {
 		return
 	}
@@ -69,22 +64,12 @@ func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.N
 	before := c.skew.Load()
 	c.measure(f.drift, from, at)
 	gained := time.Duration(c.skew.Load()-before) * time.Millisecond // on the table's clock
-	doubted := time.Duration(0)
-	if ahead := c.vote(life, nodes); c.differs.Load() {
-		if was != nil {
-			f.ahead = was.aheadNow(f.boot, f.drift)
-			if set := c.moved(f.drift); set != 0 && isNear(set, gained) && f.boot-from <= tolerance {
-				f.ahead = was.ahead + set // however long ago that look was
-			}
-		}
-		if !alone && !isNear(f.ahead, ahead) {
-			doubted = cmp.Or(c.doubted, f.boot)
-			if was == nil || f.boot-doubted >= c.beaten {
-				f.ahead = ahead
-			}
+	if c.vote(life, nodes); c.differs.Load() && was != nil {
+		f.ahead = was.aheadNow(f.boot, f.drift)
+		if set := c.moved(f.drift); set != 0 && isNear(set, gained) && f.boot-from <= tolerance {
+			f.ahead = was.ahead + set // however long ago that look was
 		}
 	}
-	c.doubted = doubted
 	c.found.Store(&f)
 }
 
@@ -100,9 +85,8 @@ func (c *clock) measure(drift, from time.Duration, at int64) {
 	c.skew.Store(min(max(c.skew.Load()+c.moved(drift).Milliseconds(), least), most))
 }
 
-// vote decides whether the clock of the life agrees with those of the others, and returns by how much it is
-// ahead of them.
-func (c *clock) vote(life uint64, nodes []engine.Node) (ahead time.Duration) {
+// vote decides whether the clock of the life agrees with those of the others.
+func (c *clock) vote(life uint64, nodes []engine.Node) {
 	own := c.skew.Load()
 	votes := []int64{0, own}
 	for i := range nodes {
@@ -115,9 +99,7 @@ func (c *clock) vote(life uint64, nodes []engine.Node) (ahead time.Duration) {
 	if len(votes) == 2 {
 		off = own // of two clocks, the table's counts
 	}
-	ahead = time.Duration(off) * time.Millisecond
-	c.differs.Store(!isNear(ahead, 0))
-	return ahead
+	c.differs.Store(!isNear(time.Duration(off)*time.Millisecond, 0))
 }
 
 // moved is by how much the clock, with a drift now, was set since the last look, if that is more than tolerance; else 0.
@@ -137,8 +119,8 @@ func (c *clock) isSet() bool {
 	return c.wall != nil && (c.found.Load() == nil || c.moved(c.read()) != 0)
 }
 
-// now is the right time, as far as the node knows: its wall clock, less by how much that is ahead. Before the first look
-// it is the wall clock.
+// now is the time that the node goes by: its wall clock, less by how much that is ahead. Before the first look it is the
+// wall clock.
 //
 // A fire takes 22 µs and reads the time some ten times. The clock since the boot takes a system call of 250 ns. So it is
 // read only if the clock of the process, of 45 ns, says that the wall clock was set, or that the machine was suspended.

@@ -51,7 +51,7 @@ func TestClockIsSet(t *testing.T) {
 	look := func(took time.Duration, at int64) {
 		from := boot
 		pass(took)
-		c.look(from, at, 1, nil, false)
+		c.look(from, at, 1, nil)
 	}
 	look(20*time.Millisecond, wall.UnixMilli()+10)
 	if pass(time.Minute); c.isSet() || c.skew.Load() != 0 {
@@ -86,20 +86,20 @@ func TestClockIsSet(t *testing.T) {
 		fresh := clock{wall: c.wall, boot: c.boot}
 		from, at := boot, wall.UnixMilli()-x.ahead
 		pass(700 * time.Millisecond)
-		if fresh.look(from, at, 1, nil, false); fresh.skew.Load() != x.want || fresh.differs.Load() != x.differs {
+		if fresh.look(from, at, 1, nil); fresh.skew.Load() != x.want || fresh.differs.Load() != x.differs {
 			t.Errorf("by a first look that took long, a clock that is %d ms ahead is %d, and differs %v", x.ahead, fresh.skew.Load(), fresh.differs.Load())
 		}
 	}
 }
 
-// A node goes by the right time while its clock is wrong, before the next look and after, also once it is alone. A
-// clock that is set as all others are is right, and so is one that runs as fast as it may.
+// A node goes on by the time as it was while its clock is wrong, before the next look and after, also once it is alone. A
+// clock that is set to where it agrees with the others is followed, and so is one that runs as fast as it may.
 func TestRightTime(t *testing.T) {
 	truth, boot, ahead, rate := time.UnixMilli(1_000_000), time.Hour, time.Duration(0), 1.0
-	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }, beaten: 1800 * time.Millisecond}
+	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }}
 	others, table := []engine.Node{{Life: 2}, {Life: 3}}, time.Duration(0)
 	pass := func(d time.Duration) { truth, boot = truth.Add(d), boot+time.Duration(rate*float64(d)) }
-	look := func(alone bool) { c.look(boot, truth.Add(table).UnixMilli(), 1, others, alone) }
+	look := func() { c.look(boot, truth.Add(table).UnixMilli(), 1, others) }
 	want := func(when string, off time.Duration) {
 		t.Helper()
 		if got := c.now().Sub(truth); got != off {
@@ -108,64 +108,60 @@ func TestRightTime(t *testing.T) {
 	}
 	ahead = time.Minute
 	want("before the first look", ahead)
-	look(false)
-	want("a wrong clock at the start", 0)
+	look()
+	want("a wrong clock at the start", ahead)
 	ahead = 0
-	want("a clock that is set right", 0)
-	look(false)
+	want("a clock that is set right, before the next look", time.Minute)
+	look()
 	want("a right clock", 0)
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 2 * time.Second} {
 		pass(200 * time.Millisecond)
 		ahead = step
 		want("a clock that was set", 0)
-		look(false)
+		look()
 		want("a wrong clock", 0)
 		pass(200 * time.Millisecond)
 		others = nil
-		look(true)
+		look()
 		want("a wrong clock of a node that is alone", 0)
 		ahead /= 2
-		look(true)
+		look()
 		want("a clock that is set and still wrong", 0)
 		ahead, others = 0, []engine.Node{{Life: 2}, {Life: 3}}
-		look(true)
+		look()
 		want("a clock that is right again", 0)
 	}
 	ahead = 400 * time.Millisecond
 	want("a clock that is a little ahead", ahead)
-	look(false)
+	look()
 	want("a clock that is a little ahead", ahead)
 	ahead, rate = 0, 1.5
-	look(false)
+	look()
 	pass(30 * time.Second)
 	want("a clock beside one that runs faster, after 30 s without a look", 0)
 	rate = 1
-	look(false)
+	look()
 	for _, step := range []time.Duration{time.Hour, -time.Minute} {
-		for table = step; others[0].Skew == 0; others[0].Skew = -step.Milliseconds() {
-			for range 5 { // the others have not beaten, or one of them has not
-				pass(200 * time.Millisecond)
-				look(false)
-				want("a table whose clock was set", 0)
-			}
+		table = step
+		for i := range others { // one after the other tells of the clock that the table has now
+			pass(time.Second)
+			look()
+			want("a table whose clock was set", 0)
+			others[i].Skew = -step.Milliseconds()
 		}
-		others[1].Skew = -step.Milliseconds()
-		look(false)
+		look()
 		want("a table that has another clock", 0)
 		table, others = 0, []engine.Node{{Life: 2}, {Life: 3}}
-		look(false)
+		look()
 	}
 	others = []engine.Node{{Life: 2, Skew: 60_000}, {Life: 3, Skew: 60_000}, {Life: 4, Skew: 60_000}}
-	look(false)
+	look()
 	want("a clock beside others that have been set", 0)
-	pass(c.beaten)
-	look(false)
-	want("a clock beside others that have another time", time.Minute)
 	others = []engine.Node{{Life: 2}, {Life: 3}}
-	look(false)
+	look()
 	truth = truth.Add(time.Hour) // all machines stood still
 	want("a clock that all have set, before the next look", -time.Hour)
-	look(false)
+	look()
 	want("a clock that all have set", 0)
 }
 
@@ -174,7 +170,7 @@ func TestClockIsSetWhileTheTableIsAway(t *testing.T) {
 	truth, boot, ahead := time.UnixMilli(1_000_000), time.Hour, time.Duration(0)
 	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }}
 	pass := func(d time.Duration) { truth, boot = truth.Add(d), boot+d }
-	look := func() { c.look(boot, truth.UnixMilli(), 1, nil, true) }
+	look := func() { c.look(boot, truth.UnixMilli(), 1, nil) }
 	look()
 	pass(20 * time.Second)
 	ahead = 10 * time.Second

@@ -92,7 +92,7 @@ type Member struct {
 func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, lease: NewLease(cfg.Times.Hold), watch: NewWatch(cfg.Node.Name, cfg.Times),
-		clock: clock{wall: cfg.Wall, boot: cfg.Boot, beaten: cfg.Times.Silence}, shunned: map[string]time.Duration{},
+		clock: clock{wall: cfg.Wall, boot: cfg.Boot}, shunned: map[string]time.Duration{},
 		drained: make(chan struct{}), ended: make(chan struct{}), abandoned: make(chan struct{}),
 	}
 	if m.cfg.Log == nil {
@@ -283,7 +283,7 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	m.others.Store(slices.ContainsFunc(m.seen.Nodes, func(n engine.Node) bool {
 		return n.Life != 0 && n.Life != m.cfg.Node.Life && n.State == engine.Serving
 	}))
-	m.clock.look(from, seen.Now, m.cfg.Node.Life, m.seen.Nodes, !m.HasOthers())
+	m.clock.look(from, seen.Now, m.cfg.Node.Life, m.seen.Nodes)
 	now = m.cfg.Boot()
 	m.moves.see(now, m.cfg.Node.Name, &m.seen)
 	return now, nil

@@ -22,10 +22,10 @@ func (m *Member) ClockDiffers() bool {
 	return m.clock.differs.Load() && m.HasOthers() || m.clock.isSet()
 }
 
-// Now is the right time as far as the node knows: its wall clock, corrected where that is wrong or was set a moment ago.
+// Now is the time that the node goes by: its wall clock, corrected where that was set and does not agree with the others.
 func (m *Member) Now() time.Time { return m.clock.now() }
 
-// Right is the right time of an instant that somebody has read from the wall clock a moment ago.
+// Right is the time, as Now is, of an instant that somebody has read from the wall clock a moment ago.
 func (m *Member) Right(wall time.Time) time.Time {
 	if m.clock.wall == nil {
 		return wall
