@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
+	"xtimer/engine/limit"
+	"xtimer/engine/policy"
 )
 
 // What a start finds more than 10 s late follows the policy; what is less late
@@ -215,4 +218,37 @@ func TestChangeWhileMisfiresCannotBeStored(t *testing.T) {
 		w.disable(id, 0)
 		w.settle()
 	})
+}
+
+// What the limit of a key held before a kill is no misfire, though the watermark has waited for the tasks and they have no
+// rows: of dues since the last settle alone nobody knows that they were held.
+func TestHeldByALimitBeforeAKill(t *testing.T) {
+	const unsettled = 4000
+	for _, down := range []time.Duration{0, 5 * time.Second, 30 * time.Second} {
+		for _, mis := range []engine.MisfirePolicy{engine.MisfireSkip, engine.MisfireLatest} {
+			t.Run(fmt.Sprint(down, mis), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					w.start()
+					w.change(t, limit.FlowKey("app", "k"), func(x *limit.Object) { x.Limit = &flow.Limit{Rate: 1, Per: 4 * time.Second, Burst: 1} })
+					from := w.now() - w.now()%60_000 + 60_000
+					time.Sleep(time.Duration(from-w.now()-500) * time.Millisecond)
+					id := w.make(timer("a", cron("*/2 * * * * *"), flows("k"), misfire(mis, time.Hour)))
+					time.Sleep(time.Duration(from+40_000-w.now()+300) * time.Millisecond)
+					killed := w.now()
+					w.crash(down)
+					time.Sleep(5 * time.Minute)
+					w.settle()
+					known := killed
+					if down.Milliseconds() > policy.MisfireAfter {
+						known -= unsettled
+					}
+					for _, r := range w.records(id) {
+						if r.Key.Due <= known && r.Reason == engine.ReasonMisfire {
+							t.Errorf("killed at %s: %d dues from %s on, which the limit had held, are skipped as misfires", stamp(killed), r.Count, stamp(r.Key.Due))
+						}
+					}
+				})
+			})
+		}
+	}
 }

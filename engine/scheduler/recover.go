@@ -28,28 +28,28 @@ import (
 // The clock may have been set back since: then the journal has dues that are later than now. W goes up to the last of
 // them in its shard, so that none comes again, and what else lies up to there is owed, singly or as a range (see rewind.go).
 type recovery struct {
-	e        *Scheduler
-	of       engine.Set // the shards that it is for
-	clean    engine.Set // those of them that were given, see engine.Holding
-	now      int64
-	former                                    // what it finds in the journal; what is dealt with is taken out
-	rows     map[engine.TimerID]rowsFound     // of the timers whose definitions are to be looked at
-	strays   []engine.TimerID                 // timers with overlap queue that have rows in another lane than theirs
-	late     map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
-	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
-	busy     []engine.Owed                    // rows of tasks that are under way; see keepEarly
-	early    []engine.Owed                    // those that have to be in memory before the first fire
-	ranges   map[engine.TimerID][]engine.Owed // rows that are ranges
-	recorded map[engine.TimerID]policy.Spans  // dues later than the watermark that are recorded as not called
-	keys     map[engine.Key]bool              // of rows that are not ranges, from now on
-	reach    [engine.Shards]int64             // the last due in the journal, where that is later than now
-	touched  []engine.Key                     // keys of the journal and of rows, by timer and due
-	d        decisions                        // on dues up to the watermark; see place
-	outdated map[engine.TimerID]*engine.Timer // timers that have rows of former generations, as they stand; nil: gone
-	shards   shardDecisions                   // on dues later than the watermark
-	records  []engine.Record
-	// What was stored, for the log.
-	owing, judged int
+	e             *Scheduler
+	of            engine.Set // the shards that it is for
+	clean         engine.Set // those of them that were given, see engine.Holding
+	now           int64
+	newest        int64                            // the newest watermark that was found; 0: not looked for, see lived
+	former                                         // what it finds in the journal; what is dealt with is taken out
+	rows          map[engine.TimerID]rowsFound     // of the timers whose definitions are to be looked at
+	strays        []engine.TimerID                 // timers with overlap queue that have rows in another lane than theirs
+	late          map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
+	owed          map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
+	busy          []engine.Owed                    // rows of tasks that are under way; see keepEarly
+	early         []engine.Owed                    // those that have to be in memory before the first fire
+	ranges        map[engine.TimerID][]engine.Owed // rows that are ranges
+	recorded      map[engine.TimerID]policy.Spans  // dues later than the watermark that are recorded as not called
+	keys          map[engine.Key]bool              // of rows that are not ranges, from now on
+	reach         [engine.Shards]int64             // the last due in the journal, where that is later than now
+	touched       []engine.Key                     // keys of the journal and of rows, by timer and due
+	d             decisions                        // on dues up to the watermark; see place
+	outdated      map[engine.TimerID]*engine.Timer // timers that have rows of former generations, as they stand; nil: gone
+	shards        shardDecisions                   // on dues later than the watermark
+	records       []engine.Record
+	owing, judged int // what was stored, for the log
 }
 
 // recoverShards brings the tiers to the present, as far as some shards are concerned, and

@@ -247,7 +247,11 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 			r.again(d, t, k)
 		}
 	}
-	d.Judge(t, p, over.Open(p, w, r.now), r.e.memory.PausedFrom(t))
+	open := over.Open(p, w, r.now)
+	if r.e.memory.IsGated(t) {
+		open = r.hold(d, t, p, open)
+	}
+	d.Judge(t, p, open, r.e.memory.PausedFrom(t))
 	if len(ranges) == 0 { // else they were owed with what is left of it
 		r.ahead(d, t, p, w, mark)
 	}
