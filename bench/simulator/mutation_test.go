@@ -118,7 +118,7 @@ var mutations = []mutation{
 		{"engine/scheduler/rewind.go", "	d.pay = append(d.pay, o.Key)\n", ""},
 	}},
 	{"a start decides again what the journal knows", []replacement{
-		{"engine/scheduler/recover_plan.go", "	d.Judge(t, p, over.Open(p, w, r.now), ", "	d.Judge(t, p, over[:0].Open(p, w, r.now), "},
+		{"engine/scheduler/recover_plan.go", "	open := over.Open(p, w, r.now)", "	open := over[:0].Open(p, w, r.now)"},
 	}},
 	{"a redelivery is not marked", []replacement{
 		{"engine/resident/begin.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},
