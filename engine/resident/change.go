@@ -233,7 +233,7 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 					c.Owe = append(c.Owe, m.owed(k))
 				}
 				continue
-			case k.HasOpenRow() && came:
+			case k.HasOpenRow() && came && !k.lacksRow():
 				waited = true
 				continue
 			case k.HasOpenRow():

@@ -219,7 +219,7 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 // or their ends. mu is held.
 func (sh *shard) needsRange(lv *Timer) bool {
 	return lv.rangeTo() != 0 && slices.ContainsFunc(sh.order, func(t *Task) bool {
-		return t.timer == lv && t.ranged && t.state != Gone && (t.row == rowStale || t.state == Done)
+		return t.timer == lv && t.lacksRow()
 	})
 }
 

@@ -247,6 +247,26 @@ func TestSizeOfATimer(t *testing.T) {
 	}
 }
 
+// A change cancels a task of which only the row of its range tells yet. The change removes that row, so the change has the
+// record: if the process is killed after the commit, nothing else would have it.
+func TestCancelOfATaskWithoutARow(t *testing.T) {
+	x := newAhead(t)
+	lv := x.owe(t, 20_000, 100_000, nil)
+	x.now = 30_500
+	if k := x.sh.take(lv, 20_000, x.now); k == nil || !k.lacksRow() {
+		t.Fatalf("the task is %v", k)
+	}
+	p := lv.plan
+	x.sh.mu.Unlock()
+	c := &engine.Change{}
+	if _, waited := x.Cancel(c, &policy.Ending{Former: &x.def, Reason: engine.ReasonDisabled, At: x.now, UpTo: x.now}, &p); !waited {
+		t.Error("nothing waited")
+	}
+	if len(c.Tasks) != 1 || c.Tasks[0].Key.Due != 20_000 || c.Tasks[0].Status != engine.Cancelled || len(c.Pay) != 1 {
+		t.Errorf("records %v, and %v is paid", c.Tasks, c.Pay)
+	}
+}
+
 // Dues of a timer are late that lie before the watermark and in no range: they are over, and only those after the watermark
 // are called. A change that is made just before a step of the clock is noticed leaves such a timer in the wheel.
 func TestLateBeforeTheWatermark(t *testing.T) {

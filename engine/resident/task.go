@@ -353,5 +353,11 @@ func (t *Task) Waits() bool { return t.state == Queued || t.state == Leaving }
 // Bytes is how many bytes it takes in the body of a batch, at most. It is for who has it from the queue.
 func (t *Task) Bytes() int { return int(t.turn.Bytes) }
 
+// lacksRow reports whether the row of the range that a task's due lies in may be all that tells of the task: the next settle
+// stores the task's own row, or its end.
+func (t *Task) lacksRow() bool {
+	return t.ranged && t.state != Gone && (t.row == rowStale || t.state == Done)
+}
+
 // HasOpenRow reports whether the cold tier has a row of the task alone, or is to have one.
 func (t *Task) HasOpenRow() bool { return t.row == rowStale || t.row == rowCurrent }
