@@ -20,7 +20,7 @@ import (
 // made, and a verdict as the last line. An answer without a verdict, or with an
 // error in its place, proves nothing. Empty lines say that the work goes on.
 func (s *Server) verify(r *request) (reply, error) {
-	v := verify.Request{To: time.Now().UnixMilli()}
+	v := verify.Request{To: s.now()}
 	var err error
 	if v.App, err = r.limitApp(r.query["app"]); err != nil {
 		return reply{}, err

@@ -50,10 +50,10 @@ var (
 	}
 	muteObjects = &objects{
 		kind: alert.MuteKind, thing: "mute", path: "alerts/mutes", plural: "mutes",
-		decode: func(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
+		decode: func(s *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
 			m, err := wire.DecodeMute(body)
 			if err == nil {
-				err = m.Check(time.Now())
+				err = m.Check(time.UnixMilli(s.now()))
 			}
 			return marshalled(m, err)
 		},
@@ -194,7 +194,7 @@ func (s *Server) previewRule(r *request) (reply, error) {
 		return reply{}, err
 	}
 	defer leave()
-	from := time.Now().Add(-back).UnixMilli()
+	from := s.now() - back.Milliseconds()
 	opened, failures, err := a.Preview(r.ctx, key.App, rule, from)
 	if err != nil {
 		return reply{}, err

@@ -335,7 +335,7 @@ func (s *Server) preview(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	p := previewRequest{n: defaultDues, from: time.Now().UnixMilli()}
+	p := previewRequest{n: defaultDues, from: s.now()}
 	if err := wire.Decode(body, func(d *wire.Decoder) { wire.Object(d, &p, previewFields) }); err != nil {
 		return reply{}, err
 	}

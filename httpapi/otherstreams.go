@@ -74,7 +74,7 @@ func (o *otherStreams) open(ctx context.Context, last *inspect.EventID) {
 	})
 	go func() {
 		for rest(ctx, otherLook) {
-			look(&inspect.EventID{Ended: time.Now().UnixMilli() - joinedFor}, func() func() { return func() {} })
+			look(&inspect.EventID{Ended: o.s.now() - joinedFor}, func() func() { return func() {} })
 		}
 	}()
 	opened := make(chan struct{})
@@ -139,7 +139,7 @@ func (o *otherStreams) isBehind(place inspect.EventID) bool {
 func (o *otherStreams) follow(ctx context.Context, n nodes.Node, last *inspect.EventID, opened func()) {
 	defer opened()
 	q := *o.q
-	begun := time.Now().UnixMilli()
+	begun := o.s.now()
 	for {
 		q.Header = map[string][]string{}
 		if last != nil {
@@ -157,7 +157,7 @@ func (o *otherStreams) follow(ctx context.Context, n nodes.Node, last *inspect.E
 			break
 		}
 	}
-	g := inspect.Gap{To: time.Now().UnixMilli() + 1}
+	g := inspect.Gap{To: o.s.now() + 1}
 	if g.From = g.To - joinedFor; last != nil {
 		g.From = min(g.From, last.Ended)
 	}

@@ -357,6 +357,12 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	s.stats.count(nil, ctx.Response.StatusCode(), 0)
 }
 
+// now is the time that the engine goes by, in Unix ms: the clock of the process may be wrong.
+func (s *Server) now() int64 {
+	now, _ := s.e.Now()
+	return now
+}
+
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // quiet drops fasthttp's own log lines: each is about one client's connection.

@@ -66,7 +66,7 @@ func (s *alertStates) ofApps() (all []alert.State) {
 	for app, n := range s.engine.OverdueOf() {
 		all = append(all, alert.State{Word: "backlog", App: app, Of: app, N: n})
 	}
-	set, now, breakers := s.engine.Objects(), time.Now().UnixMilli(), false
+	set, now, breakers := s.engine.Objects(), s.time().UnixMilli(), false
 	for _, kind := range [...]string{limit.FlowKind, limit.TargetKind, limit.PauseKind} {
 		for _, app := range set.Apps(kind) {
 			for _, o := range set.List(kind, app) {

@@ -120,8 +120,8 @@ func (e *Maker) Operation(id string) (sum Operation, ok bool) {
 // NoteEmpty records the shards in which an operation of several nodes selected nothing. With these, the parts that the
 // nodes keep add up to all shards.
 func (e *Maker) NoteEmpty(op Operation, shards engine.Set) {
-	if shards == (engine.Set{}) {
-		return
+	if op.Ended && shards == (engine.Set{}) {
+		return // else a client was told of the operation, and asks for it here
 	}
 	e.operations.enter(Operation{ID: e.operations.free(op.ID), Action: op.Action, App: op.App, Ended: true, Started: op.Started, Shards: shards})
 }
