@@ -44,7 +44,10 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 	b := readBuild()
 	tokens, _ := s.Access()
 	calls := int(min(uint64(s.MaxCalls), files/4))
-	cold := store.LockedCold(s, log)
+	cold, err := store.LockedCold(s, log)
+	if err != nil {
+		return nil, err
+	}
 	objects, vault, err := store.Objects(s, cold, log)
 	if err != nil {
 		return nil, err
@@ -84,10 +87,8 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		DiskFull:       func() bool { return guard.State() != wal.SpaceOK },
 		DiskCritical:   func() bool { return guard.State() == wal.SpaceCritical },
 		MemoryFull:     memory.IsFull,
-		Bodies:         machine.BodyLimit(),
-		MaxWaiting:     machine.MaxWaiting(),
-		Log:            log,
-		Metrics:        counted,
+		Bodies:         machine.BodyLimit(), MaxWaiting: machine.MaxWaiting(),
+		Log: log, Metrics: counted,
 	})
 	states.engine = e
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{

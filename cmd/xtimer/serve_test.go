@@ -45,7 +45,7 @@ func TestServeRefuses(t *testing.T) {
 	f("cannot read the settings", "--config", filepath.Join(file, "none"))
 	f("--drain must be at least 1s", "--drain", "1ms")
 	f("--secret-key-file", "--secret-key-file", file, "--data-dir", filepath.Join(t.TempDir(), "data"))
-	f("--mysql-dsn: invalid DSN", "--mysql-dsn", "nonsense")
+	f("--mysql-dsn: cannot read the DSN", "--mysql-dsn", "nonsense", "--data-dir", filepath.Join(t.TempDir(), "data"))
 	f("unknown flag --nonsense", "--nonsense")
 	f(`"soon" is not a duration`, "--drain", "soon")
 }

@@ -58,6 +58,12 @@ func connect(dsn string) (p pools, err error) {
 // close disconnects.
 func (p *pools) close() error { return errors.Join(p.db.Close(), p.asks.Close(), p.slow.Close()) }
 
+// CheckDSN returns an error if Open would refuse a DSN whatever the server says.
+func CheckDSN(dsn string) error {
+	_, err := parseDSN(dsn)
+	return err
+}
+
 // parseDSN reads the user's DSN. It sets over it what this package relies on, and
 // refuses what could change the meaning of a statement or give a password away.
 func parseDSN(dsn string) (*mysql.Config, error) {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"xtimer/cmd/xtimer/span"
 )
 
@@ -173,11 +171,6 @@ func (s *Settings) check() error {
 	} {
 		if n.n < 1 {
 			return fmt.Errorf("--%s must be at least 1, not %d", n.name, n.n)
-		}
-	}
-	if s.MySQLDSN != "" {
-		if _, err := mysql.ParseDSN(s.MySQLDSN); err != nil {
-			return fmt.Errorf("--mysql-dsn: %w", err)
 		}
 	}
 	if s.DataDir == "" {

@@ -29,12 +29,15 @@ func Cold(s *settings.Settings) engine.Cold {
 	})
 }
 
-// LockedCold is Cold for a server, which has locked its data directory.
-func LockedCold(s *settings.Settings, log *slog.Logger) engine.Cold {
-	if s.MySQLDSN != "" {
-		return mysql.New(mysql.Config{DSN: s.MySQLDSN, Folder: identity(s.DataDir, log), SampleSuccesses: s.HistorySample})
+// LockedCold is Cold for a server, which has locked its data directory. It returns an error if the DSN is invalid.
+func LockedCold(s *settings.Settings, log *slog.Logger) (engine.Cold, error) {
+	if s.MySQLDSN == "" {
+		return Cold(s), nil
 	}
-	return Cold(s)
+	if err := mysql.CheckDSN(s.MySQLDSN); err != nil {
+		return nil, fmt.Errorf("--mysql-dsn: %w", err)
+	}
+	return mysql.New(mysql.Config{DSN: s.MySQLDSN, Folder: identity(s.DataDir, log), SampleSuccesses: s.HistorySample}), nil
 }
 
 // Members is the table of the nodes that share a cold tier of LockedCold, and that has one.
