@@ -289,7 +289,7 @@ func (n *node) die(l *life, kept int, seed uint64) {
 	} else {
 		n.disk = l.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: rand.New(rand.NewPCG(seed, 2))})
 	}
-	n.ended = append(n.ended, end{at: n.since(), wall: n.wall().UnixMilli(), crashed: true, life: l.n, node: n.i})
+	n.ended = append(n.ended, end{at: n.since(), wall: n.wallOf(l).UnixMilli(), crashed: true, life: l.n, node: n.i})
 	close(l.gone)
 	l.stop()
 }
@@ -304,7 +304,7 @@ func (n *node) finish(l *life, err error) {
 	l.over = true
 	n.tell("%s: life %d has ended: %v", n.name, l.n, err)
 	close(l.gone)
-	n.ended = append(n.ended, end{at: n.since(), wall: n.wall().UnixMilli(), failed: err != nil, life: l.n, node: n.i})
+	n.ended = append(n.ended, end{at: n.since(), wall: n.wallOf(l).UnixMilli(), failed: err != nil, life: l.n, node: n.i})
 	_, over := n.graves[l.n]
 	switch {
 	case err == nil, (over || n.wentBack()) && errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrUnavailable) && n.troubled(30*time.Second):

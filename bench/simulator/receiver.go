@@ -21,6 +21,7 @@ type call struct {
 	asked       time.Duration // since the run began: when it was to be made
 	at          time.Duration // of its first byte
 	wall        time.Time
+	sent        time.Time     // by the clock of the life, whatever it goes by
 	ended       time.Duration // 0: never answered
 	answer      answer
 	mute        bool // its target was, see crowd
@@ -127,7 +128,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	} else if !c.Send(func() bool { return r.arrive(seen, c) }) {
 		return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "withdrawn"}
 	}
-	out.Sent = seen.wall
+	out.Sent = seen.sent
 	if seen.answer.after > 0 {
 		select {
 		case <-time.After(seen.answer.after):
@@ -162,7 +163,10 @@ func (r *receiver) arrive(seen *call, c *engine.Call) bool {
 		return false
 	}
 	m.order++
-	seen.began, seen.at, seen.wall = m.order, m.since(), m.wallOf(r.l)
+	seen.began, seen.at, seen.wall, seen.sent = m.order, m.since(), m.wallOf(r.l), m.wall()
+	if r.l.node != nil {
+		seen.sent = r.l.node.wall()
+	}
 	m.calls = append(m.calls, seen)
 	if r.l.node != nil {
 		r.l.node.holdArrival(seen)

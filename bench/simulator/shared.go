@@ -164,7 +164,7 @@ func (c *sharedCold) Shards(ctx context.Context) (shards []engine.Shard, err err
 	err = c.l.read(ctx, func() (err error) { shards, err = c.Cold.Shards(ctx); return err })
 	n := c.l.node
 	n.mu.Lock()
-	n.looks = append(n.looks, look{n.since(), n.wall().UnixMilli()})
+	n.looks = append(n.looks, look{n.since(), n.wallOf(c.l).UnixMilli()})
 	n.mu.Unlock()
 	return shards, err
 }
