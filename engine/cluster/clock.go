@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,9 @@ type clock struct {
 	skew    atomic.Int64 // by how many ms it is ahead of the table's
 	differs atomic.Bool
 	found   atomic.Pointer[found] // nil before the first look
+
+	beaten time.Duration // within what time the lives beat that others take for living
+	agreed time.Duration // since when a clock that was set agrees with the others; 0: it does not. Look's own
 }
 
 // found is what a look has found of the clock.
@@ -54,8 +58,9 @@ func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano())
 // and with those of the nodes, which it has read too. isSet and now go by this look only when that is decided: a clock
 // that was set is never taken for right in between.
 //
-// A clock that was set is followed only to where it agrees with the others. Till then the time goes on as it was, and no
-// vote changes it: some votes are of nodes that have not looked since the clock of the table was set, or that are dead.
+// A clock that was set is followed only to where it agrees with the others, once it has agreed for so long that all have
+// beaten. Till then the time goes on as it was, and no vote changes it: some votes are of nodes that have not looked since
+// the clock of the table was set, or that are dead.
 func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node) {
 	if c.wall == nil {
 		return
@@ -64,10 +69,21 @@ func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.N
 	before := c.skew.Load()
 	c.measure(f.drift, from, at)
 	gained := time.Duration(c.skew.Load()-before) * time.Millisecond // on the table's clock
-	if c.vote(life, nodes); c.differs.Load() && was != nil {
+	c.vote(life, nodes)
+	if was != nil {
 		f.ahead = was.aheadNow(f.boot, f.drift)
 		if set := c.moved(f.drift); set != 0 && isNear(set, gained) && f.boot-from <= tolerance {
 			f.ahead = was.ahead + set // however long ago that look was
+		}
+	}
+	switch {
+	case c.differs.Load():
+		c.agreed = 0
+	case isNear(f.ahead, 0):
+		f.ahead, c.agreed = 0, 0
+	default:
+		if c.agreed = cmp.Or(c.agreed, f.boot); f.boot-c.agreed >= c.beaten {
+			f.ahead, c.agreed = 0, 0
 		}
 	}
 	c.found.Store(&f)

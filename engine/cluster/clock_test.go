@@ -96,7 +96,7 @@ func TestClockIsSet(t *testing.T) {
 // clock that is set to where it agrees with the others is followed, and so is one that runs as fast as it may.
 func TestRightTime(t *testing.T) {
 	truth, boot, ahead, rate := time.UnixMilli(1_000_000), time.Hour, time.Duration(0), 1.0
-	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }}
+	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }, beaten: 1800 * time.Millisecond}
 	others, table := []engine.Node{{Life: 2}, {Life: 3}}, time.Duration(0)
 	pass := func(d time.Duration) { truth, boot = truth.Add(d), boot+time.Duration(rate*float64(d)) }
 	look := func() { c.look(boot, truth.Add(table).UnixMilli(), 1, others) }
@@ -112,6 +112,8 @@ func TestRightTime(t *testing.T) {
 	want("a wrong clock at the start", ahead)
 	ahead = 0
 	want("a clock that is set right, before the next look", time.Minute)
+	look()
+	pass(c.beaten)
 	look()
 	want("a right clock", 0)
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 2 * time.Second} {
@@ -162,7 +164,17 @@ func TestRightTime(t *testing.T) {
 	truth = truth.Add(time.Hour) // all machines stood still
 	want("a clock that all have set, before the next look", -time.Hour)
 	look()
+	want("a clock that all have set, before all have beaten", -time.Hour)
+	pass(c.beaten)
+	look()
 	want("a clock that all have set", 0)
+	ahead, table = time.Hour, time.Hour // the table is on the machine of the node
+	look()
+	want("a clock that was set with that of the table", 0)
+	others = []engine.Node{{Life: 2, Skew: -3600_000}, {Life: 3, Skew: -3600_000}}
+	pass(c.beaten)
+	look()
+	want("a clock that was set with that of the table, and not those of the others", 0)
 }
 
 // A node is alone, and its table cannot be read for 30 s. Its clock is set ahead meanwhile: the table does not agree.

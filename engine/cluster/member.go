@@ -92,7 +92,7 @@ type Member struct {
 func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, lease: NewLease(cfg.Times.Hold), watch: NewWatch(cfg.Node.Name, cfg.Times),
-		clock: clock{wall: cfg.Wall, boot: cfg.Boot}, shunned: map[string]time.Duration{},
+		clock: clock{wall: cfg.Wall, boot: cfg.Boot, beaten: cfg.Times.Silence}, shunned: map[string]time.Duration{},
 		drained: make(chan struct{}), ended: make(chan struct{}), abandoned: make(chan struct{}),
 	}
 	if m.cfg.Log == nil {
