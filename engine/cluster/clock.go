@@ -48,6 +48,10 @@ type found struct {
 // is measured by.
 const tolerance = 500 * time.Millisecond
 
+// harmless is by how much the time of a node may jump at once: what is late by less than 10 s is called, see
+// policy.MisfireAfter.
+const harmless = 5 * time.Second
+
 // isNear reports whether two times differ by no more than two clocks may.
 func isNear(a, b time.Duration) bool { return a-b <= tolerance && b-a <= tolerance }
 
@@ -79,7 +83,7 @@ func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.N
 	switch {
 	case c.differs.Load():
 		c.agreed = 0
-	case isNear(f.ahead, 0):
+	case f.ahead <= harmless && -f.ahead <= harmless:
 		f.ahead, c.agreed = 0, 0
 	default:
 		if c.agreed = cmp.Or(c.agreed, f.boot); f.boot-c.agreed >= c.beaten {
