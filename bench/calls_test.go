@@ -131,23 +131,23 @@ func (x *calls) isOnce(key string) bool {
 // missing wants each due of at least once called.
 func (x *calls) missing(t testing.TB) {
 	until := time.Now().Truncate(200 * time.Millisecond)
-	var missing int
+	var missing []string
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		missing = 0
+		missing = nil
 		x.mu.Lock()
 		for i, id := range x.ids {
 			for due := x.from; i%2 == 0 && due.Before(until); due = due.Add(200 * time.Millisecond) {
-				if len(x.arrivals[fmt.Sprintf("%s_%d", id, due.UnixMilli())]) == 0 {
-					missing++
+				if key := fmt.Sprintf("%s_%d", id, due.UnixMilli()); len(x.arrivals[key]) == 0 {
+					missing = append(missing, key)
 				}
 			}
 		}
 		x.mu.Unlock()
-		if missing == 0 || time.Now().After(deadline) {
+		if len(missing) == 0 || time.Now().After(deadline) {
 			break
 		}
 	}
-	if missing > 0 {
-		t.Errorf("%d dues were not called", missing)
+	if n := len(missing); n > 0 {
+		t.Errorf("%d dues were not called: %v", n, missing[:min(n, 20)])
 	}
 }
