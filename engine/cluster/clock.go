@@ -31,8 +31,8 @@ type clock struct {
 	differs atomic.Bool
 	found   atomic.Pointer[found] // nil before the first look
 
-	beaten time.Duration // within what time the lives beat that others take for living
-	agreed time.Duration // since when a clock that was set agrees with the others; 0: it does not. Look's own
+	beaten      time.Duration // within what time the lives beat that others take for living
+	agreesSince time.Duration // since when a clock that was set agrees with the others; 0: it does not. Look's own
 }
 
 // found is what a look has found of the clock.
@@ -40,6 +40,8 @@ type found struct {
 	boot  time.Duration // when
 	drift time.Duration // wall − boot
 	ahead time.Duration // of the time that the node goes by, if the clock differs from the others; else 0
+	// agreed: the time that the node goes by has agreed with the others once. At a start, a wrong clock has not.
+	agreed bool
 	// The wall clock and the clock of the process, which stands still while the machine is suspended, at about that time.
 	wall, process time.Time
 }
@@ -73,23 +75,26 @@ func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.N
 	before := c.skew.Load()
 	c.measure(f.drift, from, at)
 	gained := time.Duration(c.skew.Load()-before) * time.Millisecond // on the table's clock
-	c.vote(life, nodes)
+	differs := c.vote(life, nodes)
 	if was != nil {
-		f.ahead = was.aheadNow(f.boot, f.drift)
+		f.agreed, f.ahead = was.agreed, was.aheadNow(f.boot, f.drift)
 		if set := c.moved(f.drift); set != 0 && isNear(set, gained) && f.boot-from <= tolerance {
 			f.ahead = was.ahead + set // however long ago that look was
 		}
 	}
 	switch {
-	case c.differs.Load():
-		c.agreed = 0
-	case f.ahead <= harmless && -f.ahead <= harmless:
-		f.ahead, c.agreed = 0, 0
+	case differs:
+		c.agreesSince = 0
+	case !f.agreed, f.ahead <= harmless && -f.ahead <= harmless:
+		f.ahead, c.agreesSince = 0, 0
 	default:
-		if c.agreed = cmp.Or(c.agreed, f.boot); f.boot-c.agreed >= c.beaten {
-			f.ahead, c.agreed = 0, 0
+		if c.agreesSince = cmp.Or(c.agreesSince, f.boot); f.boot-c.agreesSince >= c.beaten {
+			f.ahead, c.agreesSince = 0, 0
 		}
+		differs = c.agreesSince != 0 // the node calls nothing by the time as it was
 	}
+	f.agreed = f.agreed || !differs
+	c.differs.Store(differs)
 	c.found.Store(&f)
 }
 
@@ -105,8 +110,8 @@ func (c *clock) measure(drift, from time.Duration, at int64) {
 	c.skew.Store(min(max(c.skew.Load()+c.moved(drift).Milliseconds(), least), most))
 }
 
-// vote decides whether the clock of the life agrees with those of the others.
-func (c *clock) vote(life uint64, nodes []engine.Node) {
+// vote reports whether the clock of the life differs from those of the others.
+func (c *clock) vote(life uint64, nodes []engine.Node) (differs bool) {
 	own := c.skew.Load()
 	votes := []int64{0, own}
 	for i := range nodes {
@@ -119,7 +124,7 @@ func (c *clock) vote(life uint64, nodes []engine.Node) {
 	if len(votes) == 2 {
 		off = own // of two clocks, the table's counts
 	}
-	c.differs.Store(!isNear(time.Duration(off)*time.Millisecond, 0))
+	return !isNear(time.Duration(off)*time.Millisecond, 0)
 }
 
 // moved is by how much the clock, with a drift now, was set since the last look, if that is more than tolerance; else 0.
