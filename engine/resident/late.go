@@ -229,9 +229,10 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		d.judge(sh, lv, x)
 		return
 	}
-	// From the watermark on: minutes may have been admitted in any order. Dues up to the watermark are owed by a range alone.
+	// From the watermark on: minutes may have been admitted in any order. Where no range is gone through, dues up to the
+	// watermark are over; but a timer that falls behind may owe them in a range that is not in memory.
 	after := x.due - 1
-	if x.due > sh.watermark || lv.rangeTo() == 0 {
+	if x.due > sh.watermark || lv.rangeTo() == 0 && !x.behind {
 		after = max(sh.watermark, sh.decided[x.id])
 	}
 	d.Now, x.after = x.at, x.at
@@ -252,7 +253,7 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 			end = to // what follows, up to the watermark, rests
 		}
 		// The range begins behind all dues that have, or had, a task.
-		begin := min(max(lv.latest, x.due-1, after), end)
+		begin := min(max(lv.latest, x.due-1), end)
 		for _, s := range sh.duesOf(lv, after, begin).Open(&lv.plan, after, begin) {
 			d.Call(lv.def, &lv.plan, s[0], s[1])
 		}

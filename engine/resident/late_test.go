@@ -270,25 +270,23 @@ func TestCancelOfATaskWithoutARow(t *testing.T) {
 // Dues of a timer are late that lie before the watermark and in no range: they are over, and only those after the watermark
 // are called. A change that is made just before a step of the clock is noticed leaves such a timer in the wheel.
 func TestLateBeforeTheWatermark(t *testing.T) {
-	for _, behind := range []bool{false, true} {
-		x := newAhead(t)
-		x.def.Misfire = engine.Misfire{Policy: engine.MisfireAll, Window: time.Hour}
-		p, err := plan.Of(&x.def)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lv := x.join(x.sh, &x.def, &p)
-		x.now = 110_000
-		x.addLate(lv, LateTimer{due: 20_000, at: x.now, behind: behind})
-		x.sh.mu.Unlock()
-		d, _ := x.Decide(x.Late.Take(), 1000)
-		if len(d.Owe) == 0 || len(d.Records) > 0 {
-			t.Errorf("behind %v: %d rows and %d records", behind, len(d.Owe), len(d.Records))
-		}
-		for _, o := range d.Owe {
-			if o.NotBefore <= 100_000 {
-				t.Errorf("behind %v: a row of %d to %d", behind, o.Key.Due, o.To)
-			}
+	x := newAhead(t)
+	x.def.Misfire = engine.Misfire{Policy: engine.MisfireAll, Window: time.Hour}
+	p, err := plan.Of(&x.def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lv := x.join(x.sh, &x.def, &p)
+	x.now = 110_000
+	x.addLate(lv, LateTimer{due: 20_000, at: x.now})
+	x.sh.mu.Unlock()
+	d, _ := x.Decide(x.Late.Take(), 1000)
+	if len(d.Owe) == 0 || len(d.Records) > 0 {
+		t.Errorf("%d rows and %d records", len(d.Owe), len(d.Records))
+	}
+	for _, o := range d.Owe {
+		if o.NotBefore <= 100_000 {
+			t.Errorf("a row of %d to %d", o.Key.Due, o.To)
 		}
 	}
 }
