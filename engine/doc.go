@@ -170,8 +170,8 @@
 //
 // # Time
 //
-// One reading of the wall clock (Config.Now, handed to the wheel; of one of several nodes the
-// right time, see cluster/clock.go); instants are Unix ms everywhere, and an argument to every pure function of plan and policy. In tests testing/synctest is the clock.
+// One reading of the wall clock (Config.Now, handed to the wheel; one of several nodes corrects its
+// clock, see cluster/clock.go); instants are Unix ms everywhere, and an argument to every pure function of plan and policy. In tests testing/synctest is the clock.
 //
 // # Locks
 //

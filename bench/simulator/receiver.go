@@ -21,7 +21,7 @@ type call struct {
 	asked       time.Duration // since the run began: when it was to be made
 	at          time.Duration // of its first byte
 	wall        time.Time
-	sent        time.Time     // by the clock of the life, whatever it goes by
+	sent        time.Time     // by the wall clock of the node
 	ended       time.Duration // 0: never answered
 	answer      answer
 	mute        bool // its target was, see crowd

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"xtimer/engine"
 )
@@ -75,5 +76,17 @@ func TestOperationsKept(t *testing.T) {
 	}
 	if o.byID["long"] == nil || len(o.order) != operationsKept || len(o.byID) != operationsKept {
 		t.Errorf("%d operations are kept, and the one that goes on is among them: %v", len(o.order), o.byID["long"] != nil)
+	}
+}
+
+// A client that was told of an operation under way asks for the operation where that was told, also at a node that has
+// no shards. Nothing is kept of an operation without shards that has ended.
+func TestPartWithoutShards(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		e := &Maker{operations: newOperations()}
+		e.NoteEmpty(Operation{ID: "7", Started: time.Now(), Ended: ended}, engine.Set{})
+		if _, ok := e.Operation("7"); ok == ended {
+			t.Errorf("ended %v: known %v", ended, ok)
+		}
 	}
 }

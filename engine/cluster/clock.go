@@ -20,9 +20,9 @@ import (
 // Between two looks the clock may be set. So a call also needs that the wall clock has moved
 // by as much as the clock that nobody sets, since the last look.
 //
-// A node decides more than its calls by the time: what is late and missed, when what it gives
-// away may be tried again, when a new timer is due, what of the history is old. So none of it goes
-// by a clock that was set and does not agree with the others, or is not compared yet: now corrects the wall clock.
+// A node uses the time for more than its calls: for the decision which dues are late or missed, for the
+// earliest next attempt of a task that the node gives away, for the due of a new timer, and for the age of history. None
+// of these uses a clock that was set and does not agree with the others, or is not compared yet: now corrects the wall clock.
 type clock struct {
 	wall func() time.Time // nil: it is not looked at
 	boot func() time.Duration
@@ -31,8 +31,8 @@ type clock struct {
 	differs atomic.Bool
 	found   atomic.Pointer[found] // nil before the first look
 
-	beaten      time.Duration // within what time the lives beat that others take for living
-	agreesSince time.Duration // since when a clock that was set agrees with the others; 0: it does not. Look's own
+	beaten      time.Duration // a life that has not beaten for so long is buried
+	agreesSince time.Duration // since when a clock that was set agrees with the others; 0: none does. Only look uses it
 }
 
 // found is what a look has found of the clock.
@@ -50,7 +50,7 @@ type found struct {
 // is measured by.
 const tolerance = 500 * time.Millisecond
 
-// harmless is by how much the time of a node may jump at once: what is late by less than 10 s is called, see
+// harmless is by how much the time of a node may jump at once: a due that is less than 10 s late is called, see
 // policy.MisfireAfter.
 const harmless = 5 * time.Second
 
@@ -64,9 +64,9 @@ func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano())
 // and with those of the nodes, which it has read too. isSet and now go by this look only when that is decided: a clock
 // that was set is never taken for right in between.
 //
-// A clock that was set is followed only to where it agrees with the others, once it has agreed for so long that all have
-// beaten. Till then the time goes on as it was, and no vote changes it: some votes are of nodes that have not looked since
-// the clock of the table was set, or that are dead.
+// A node follows a clock that was set only if that clock agrees with the others, and has agreed for so long that every living
+// node has beaten. Until then the time goes on as before, and no vote changes the time: a vote may come from a node that
+// has not looked since the clock of the table was set, or that is dead.
 func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node) {
 	if c.wall == nil {
 		return
@@ -91,7 +91,7 @@ func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.N
 		if c.agreesSince = cmp.Or(c.agreesSince, f.boot); f.boot-c.agreesSince >= c.beaten {
 			f.ahead, c.agreesSince = 0, 0
 		}
-		differs = c.agreesSince != 0 // the node calls nothing by the time as it was
+		differs = c.agreesSince != 0 // until the time jumps, the node calls nothing
 	}
 	f.agreed = f.agreed || !differs
 	c.differs.Store(differs)
@@ -106,7 +106,7 @@ func (c *clock) measure(drift, from time.Duration, at int64) {
 		c.skew.Store((least + most) / 2)
 		return
 	}
-	// Nobody knows when in that time the table was read: what was measured before counts as far as that can be.
+	// The table was read at some instant of the look: the former skew counts, as far as it lies within the bounds.
 	c.skew.Store(min(max(c.skew.Load()+c.moved(drift).Milliseconds(), least), most))
 }
 
@@ -154,7 +154,7 @@ func (c *clock) now() time.Time {
 	return wall.Add(-c.ahead(wall))
 }
 
-// ahead is by how much the wall clock, which has just been read, is ahead of the right time.
+// ahead is by how much the wall clock, which has just been read, is ahead of the time that the node goes by.
 func (c *clock) ahead(wall time.Time) time.Duration {
 	f := c.found.Load()
 	if f == nil {
@@ -168,10 +168,10 @@ func (c *clock) ahead(wall time.Time) time.Duration {
 }
 
 // aheadNow is by how much the clock is ahead, with a drift now: as the look found, and by how much the clock was set since.
-// What a clock gains on another by running up to 1.5 times as fast is no setting: see TimesOf.
+// A clock that runs up to 1.5 times as fast as another was not set: see TimesOf.
 func (f *found) aheadNow(boot, drift time.Duration) time.Duration {
 	set := drift - f.drift
-	if gained := tolerance + (boot-f.boot)/2; set > gained || -set > gained {
+	if most := tolerance + (boot-f.boot)/2; set > most || -set > most {
 		return f.ahead + set
 	}
 	return f.ahead

@@ -92,8 +92,8 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
-// A node goes on by the time as it was while its clock is wrong, before the next look and after, also once it is alone. A
-// clock that is set to where it agrees with the others is followed, and so is one that runs as fast as it may.
+// While its clock is wrong, a node keeps the time that it had, before the next look and after, also when it is alone. The
+// node follows a clock that agrees with the others again, and a clock that runs as fast as a clock may.
 func TestRightTime(t *testing.T) {
 	truth, boot, ahead, rate := time.UnixMilli(1_000_000), time.Hour, time.Duration(0), 1.0
 	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }, beaten: 1800 * time.Millisecond}

@@ -25,8 +25,8 @@ func (q *Queue[T]) comesTo(g *gate[T]) {
 }
 
 // holding are the gates whose breaker holds their calls now: its time is not over, a call is being tried, or calls wait
-// for that. A breaker whose time is over and for which no call waits stays as it is, and the next call is tried, but
-// that may never come. mu is held.
+// for that. A breaker whose time is over and for which no call waits is left out: the next call is tried, but may
+// never come. mu is held.
 func (q *Queue[T]) holding() map[flow.Name]struct{} {
 	now := q.now()
 	for n := range q.broken {

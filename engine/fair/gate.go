@@ -200,7 +200,7 @@ func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
 const (
 	// findPlaceIn is after how long a gate is looked at whose lanes that stand may have found no place.
 	findPlaceIn = 100 * time.Millisecond
-	// besides is how many lanes it lets out then beside those: each may be one that finds none either.
+	// besides is how many lanes the gate lets out then beside the lanes that stand: these may find no place either.
 	besides = 16
 )
 

@@ -34,9 +34,9 @@ func (it *Item[T]) keeps(g *gate[T]) bool {
 // Keeps reports whether the item has places that it keeps until Leave.
 func (it *Item[T]) Keeps() bool { return it.holds.Load() }
 
-// Leave gives back the places that an item keeps which is not to be handed out any more. The caller may
-// call Leave while another goroutine pushes the item: one that came before Leave leaves the queue, and one
-// that comes later is handed out without a place.
+// Leave gives back the places that an item keeps. The caller wants the item to be handed out no more, and may call Leave
+// while another goroutine pushes the item. An item that came before Leave leaves the queue; an item that comes
+// later is handed out without a place.
 func (q *Queue[T]) Leave(it *Item[T]) {
 	if !it.holds.Load() {
 		return

@@ -67,8 +67,8 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	return l
 }
 
-// Living is a lane, or the one that stands in its place since it was forgotten. Who keeps a lane in which
-// nothing waits asks Living before anything else.
+// Living returns a lane, or the lane that stands in the place of a forgotten lane. A caller that keeps a lane in
+// which nothing waits calls Living before each use.
 func (q *Queue[T]) Living(l *Lane[T]) *Lane[T] {
 	if !l.dead.Load() {
 		return l
@@ -78,7 +78,7 @@ func (q *Queue[T]) Living(l *Lane[T]) *Lane[T] {
 	return q.living(l)
 }
 
-// living: see Living. mu is held.
+// living is Living. mu is held.
 func (q *Queue[T]) living(l *Lane[T]) *Lane[T] {
 	if l.dead.Load() {
 		return q.laneLocked(l.name)

@@ -28,7 +28,7 @@ type asks struct {
 const (
 	mostWanted = 1000                   // calls of a key, at once
 	retryAsk   = 100 * time.Millisecond // after an ask without an answer
-	// heardWithin is how long after one node all have heard of a change of a limit: each looks once a second.
+	// heardWithin: so long after the first node every node has heard of a change of a limit, for each looks once a second.
 	heardWithin = 2 * time.Second
 )
 

@@ -17,8 +17,8 @@ type Ending struct {
 	Taken  Spans // dues of later generations, see TakenBy
 }
 
-// TakenBy are the dues of a generation that a former one may have had too: a one-shot may be due at an instant that is
-// past. The record of its task has the key, so no record of several dues may have that.
+// TakenBy are the dues of a generation that a former generation may have had too: a one-shot may be due at a past
+// instant. The record of the one-shot's task will have that key, so no record of several dues may have the key.
 func TakenBy(t *engine.Timer) Spans {
 	if t == nil || !t.Schedule.OneShot() {
 		return nil
@@ -29,19 +29,19 @@ func TakenBy(t *engine.Timer) Spans {
 // EndingOf finds out how a generation ended; over is false while it is in force.
 func EndingOf(l *engine.Life, generation uint32) (end Ending, over bool) {
 	for _, v := range l.Versions {
-		switch {
-		case v.Generation <= generation:
+		if v.Generation <= generation {
 			end.Former = v
 			continue
-		case over:
-		default:
-			end.Former = cmp.Or(end.Former, v)
-			over, end.Reason, end.At, end.UpTo = true, ReasonOf(end.Former, v), v.UpdatedAt, v.UpdatedAt
-			if v.Status == engine.Disabled { // after the clock was set back it is updated later
-				end.UpTo = v.ValidFrom
-			}
 		}
 		end.Taken = append(end.Taken, TakenBy(v)...)
+		if over {
+			continue
+		}
+		end.Former = cmp.Or(end.Former, v)
+		over, end.Reason, end.At, end.UpTo = true, ReasonOf(end.Former, v), v.UpdatedAt, v.UpdatedAt
+		if v.Status == engine.Disabled { // after the clock was set back it is updated later
+			end.UpTo = v.ValidFrom
+		}
 	}
 	if over {
 		end.Taken = end.Taken.Ordered()

@@ -40,7 +40,7 @@ type Config struct {
 	Log     *slog.Logger
 
 	Now func() time.Time
-	// Owned are the shards of this node. The pointer is another one after shards have gone or come.
+	// Owned are the shards of this node. The pointer changes whenever shards go or come.
 	Owned func() *engine.Set
 	// Timers lists timers as engine.Cold does.
 	Timers func(ctx context.Context, f engine.TimerFilter, after string, limit int) (ts []*engine.Timer, next string, err error)

@@ -22,7 +22,7 @@ func (a Size) growth(b Size) Size {
 type stock struct {
 	mu   sync.Mutex
 	is   bool           // else it has to be counted
-	of   *engine.Set    // the timers in these shards are in it. Other nodes may have changed those of shards that went and came back
+	of   *engine.Set    // the shards whose timers are counted: another node may have changed the timers of shards that were away
 	sum  Size           // with the room that changes under way have taken
 	ends map[int64]Size // of sum, by the minute of the last due
 	past int64          // the timers that ended in minutes before are not in sum
@@ -83,8 +83,8 @@ func (s *stock) pass(now int64) {
 	s.past = m
 }
 
-// counted reports whether the stock has the timers of these shards, at an instant (Unix ms). After the clock was set back
-// it has not: one-shots that were over are to come.
+// counted reports whether the stock has the timers of these shards, at an instant (Unix ms). The stock does not have them
+// after the clock was set back: one-shots that were over are due again.
 func (s *stock) counted(of *engine.Set, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -301,7 +301,7 @@ func (m *Memory) Coming(from, end int64, app string, most int) (es []engine.Entr
 // A process that is alone owns all.
 func (m *Memory) Owned() engine.Set { return *m.owned.Load() }
 
-// OwnedNow is Owned, under another pointer after shards have gone or come.
+// OwnedNow returns Owned as a pointer that changes whenever shards go or come.
 func (m *Memory) OwnedNow() *engine.Set { return m.owned.Load() }
 
 // Owns is ErrElsewhere if a timer lies in a shard that is not this process's: memory knows

@@ -63,7 +63,7 @@ type Lane struct {
 	resident atomic.Int64
 	spilled  atomic.Bool
 	// queued is the lane of the queue in which its tasks wait, or one of them; nil: no timer of
-	// the lane came yet. It is read by queueLane.
+	// the lane came yet. Only queueLane reads it.
 	queued atomic.Pointer[fair.Lane[*Task]]
 	ahead  atomic.Int64 // one-shots in the wheel that came while the lane was gated
 	early  atomic.Int64 // of resident: those that are early
@@ -124,8 +124,8 @@ func (l *Lane) isGated() bool {
 	return q != nil && q.IsGated()
 }
 
-// queueLane is the lane of the queue, or one of them, nil if none is known. The queue may have forgotten the one that
-// was: another stands in its place.
+// queueLane is a lane of the queue in which tasks of the lane wait; nil: none is known. If the queue has forgotten the
+// lane, queueLane returns the lane that stands in its place.
 func (l *Lane) queueLane() *fair.Lane[*Task] {
 	q := l.queued.Load()
 	if q == nil {
@@ -242,7 +242,7 @@ const (
 	fewestRead = 16
 )
 
-// few is how many tasks a lane may have beside those that wait for their dues again.
+// few is how many tasks a lane may have beside tasks that wait for their dues again.
 func (ls *Lanes) few() int64 { return min(fewestRead, ls.limit) }
 
 // Turn is what a spilled lane may have read in its turn.
@@ -276,8 +276,8 @@ func (m *Memory) BeginTurn(l *Lane) (t Turn) {
 	case l.lacksRows():
 		t.Room = fewestRead
 	case now < max(m.UpTo.Load(), m.marked.Load()) && l.resident.Load()-l.early.Load() < l.all.few():
-		// The clock was set back, in this life or before it, and what fills the lane waits for its due
-		// again, for hours perhaps. What is due by the clock as it is goes on.
+		// The clock was set back, in this life or before, and the tasks that fill the lane wait for their
+		// dues again, perhaps for hours. Rows that are due by the present clock go on.
 		t.Room, t.UpTo = int(l.all.few()), min(t.UpTo, now+1)
 	}
 	t.Rows = min(t.Room, l.page)

@@ -51,13 +51,10 @@ func (m *Memory) addLate(lv *Timer, x LateTimer) {
 	l := &m.Late
 	lv.leaveWheel()
 	lv.late, lv.falling = true, x.behind
-	// The decision begins at the watermark as it is now: dues from there on may be
-	// admitted while the timer waits for it, and are left to it.
-	from, sh := x.due-1, m.shardOf(lv.def.ID)
-	if x.due > sh.watermark {
-		from = min(from, max(sh.watermark, sh.decided[lv.def.ID]))
-	}
-	x.id, x.generation, x.pin = lv.def.ID, lv.def.Generation, m.Pins.Pin(from)
+	// The decision begins at the present watermark: dues from there on may be admitted while
+	// the timer waits for its decision, and are left to the decision.
+	x.id, x.generation = lv.def.ID, lv.def.Generation
+	x.pin = m.Pins.Pin(min(x.due-1, x.over(m.shardOf(x.id), lv)))
 	if !x.behind {
 		l.Waiting.Add(1)
 	}
@@ -65,6 +62,16 @@ func (m *Memory) addLate(lv *Timer, x LateTimer) {
 		x.mark = m.Queue.Mark(lv.queueLane(), x.due)
 	}
 	l.Add(x)
+}
+
+// over is up to when the dues of the timer are over: up to the watermark, for minutes may have been admitted in any order.
+// Earlier dues are owed by a range: the one that the wheel goes through, or, of a timer that falls behind, perhaps one that
+// is not in memory. mu is held.
+func (x *LateTimer) over(sh *shard, lv *Timer) int64 {
+	if x.due <= sh.watermark && (x.behind || lv.rangeTo() != 0) {
+		return x.due - 1
+	}
+	return max(sh.watermark, sh.decided[x.id])
 }
 
 // Step notes that the clock was set forward, from one instant to another (Unix ms). The caller runs judge
@@ -229,12 +236,7 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		d.judge(sh, lv, x)
 		return
 	}
-	// From the watermark on: minutes may have been admitted in any order. Where no range is gone through, dues up to the
-	// watermark are over; but a timer that falls behind may owe them in a range that is not in memory.
-	after := x.due - 1
-	if x.due > sh.watermark || lv.rangeTo() == 0 && !x.behind {
-		after = max(sh.watermark, sh.decided[x.id])
-	}
+	after := x.over(sh, lv)
 	d.Now, x.after = x.at, x.at
 	if lv.rangeTo() != 0 { // what is decided of a range leaves it
 		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.turning.from})

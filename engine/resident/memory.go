@@ -174,7 +174,7 @@ type shard struct {
 }
 
 // cancelledDues are the records that cancel the dues in (after, to] that are not in memory
-// and not among those with a record of their own. mu is held.
+// and not among those with a record of their own. A due of end.Taken gets a record alone. mu is held.
 //
 // It goes from one of those to the next, and counts the dues between them: of a timer
 // of 10 ms there are 8,640,000 a day, and what fires waits for mu.

@@ -281,7 +281,7 @@ func (m *Memory) join(sh *shard, t *engine.Timer, p *plan.Plan) *Timer {
 	return lv
 }
 
-// queueLane is the lane of the queue that the timer has, or the one that stands in its place. mu is held.
+// queueLane is the timer's lane of the queue, or the lane that stands in its place. mu is held.
 func (lv *Timer) queueLane() *fair.Lane[*Task] {
 	lv.lane = lv.laneMemory.all.queue.Living(lv.lane)
 	return lv.lane

@@ -117,26 +117,17 @@ func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
 	return nil
 }
 
-// livedMost is by how much (ms) the watermark of a shard may lie behind the time to which its owner lived: it waits for
-// tasks that wait, for up to resident's settleWait, and is stored every few seconds.
+// livedMost is by how much (ms) the watermark of a shard may lie behind the time to which its owner lived: the watermark
+// waits for open tasks, for up to 15 s (resident's settleWait), and is stored every few seconds.
 const livedMost = 20_000
 
-// lived is up to when the former owner of a shard lived, as far as watermarks tell: other shards had no task to wait for.
-func (r *recovery) lived(shard int) int64 {
-	if r.newest == 0 {
-		for i := range r.of.All() {
-			if w := r.e.memory.Shard(i).Watermark; w <= r.now {
-				r.newest = max(r.newest, w)
-			}
-		}
-	}
-	return min(r.newest, r.e.memory.Shard(shard).Watermark+livedMost)
-}
+// lived is up to when the former owner of a timer's shard lived, as far as watermarks tell: in other shards no task waited.
+func (r *recovery) lived(id engine.TimerID) int64 { return min(r.newest, r.watermark(id)+livedMost) }
 
 // hold owes the dues of a timer in open spans that came while the former owner of the shard lived, as held: a limit may
 // have held them, and a due that was held before a start is no misfire. rest are the others.
 func (r *recovery) hold(d *policy.Triage, t *engine.Timer, p *plan.Plan, open policy.Spans) (rest policy.Spans) {
-	lived := r.lived(t.ID.Shard())
+	lived := r.lived(t.ID)
 	for _, s := range open.Cut(lived) {
 		if s[1] <= lived {
 			d.Hold(t, p, s[0], s[1])

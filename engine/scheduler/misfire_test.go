@@ -242,6 +242,9 @@ func TestHeldByALimitBeforeAKill(t *testing.T) {
 					if down.Milliseconds() > policy.MisfireAfter {
 						known -= unsettled
 					}
+					if n := len(w.of("a")); n < 20 {
+						t.Errorf("%d calls", n)
+					}
 					for _, r := range w.records(id) {
 						if r.Key.Due <= known && r.Reason == engine.ReasonMisfire {
 							t.Errorf("killed at %s: %d dues from %s on, which the limit had held, are skipped as misfires", stamp(killed), r.Count, stamp(r.Key.Due))

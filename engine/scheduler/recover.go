@@ -32,7 +32,7 @@ type recovery struct {
 	of            engine.Set // the shards that it is for
 	clean         engine.Set // those of them that were given, see engine.Holding
 	now           int64
-	newest        int64                            // the newest watermark that was found; 0: not looked for, see lived
+	newest        int64                            // the newest watermark that was found and is past, see lived
 	former                                         // what it finds in the journal; what is dealt with is taken out
 	rows          map[engine.TimerID]rowsFound     // of the timers whose definitions are to be looked at
 	strays        []engine.TimerID                 // timers with overlap queue that have rows in another lane than theirs
@@ -65,7 +65,10 @@ func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, fou
 	lowest := r.now
 	for i := range of.All() {
 		e.memory.Own(i, found[i])
-		lowest = min(lowest, found[i].Watermark)
+		w := found[i].Watermark
+		if lowest = min(lowest, w); w <= r.now {
+			r.newest = max(r.newest, w)
+		}
 	}
 	r.see()
 	if err := r.fromOwed(ctx); err != nil {
@@ -105,21 +108,6 @@ func (r *recovery) mark(shard int) int64 {
 
 // watermark is that of a timer's shard as it was found.
 func (r *recovery) watermark(id engine.TimerID) int64 { return r.e.memory.Shard(id.Shard()).Watermark }
-
-// see finds how far the journal reaches.
-func (r *recovery) see() {
-	seen := func(k engine.Key) {
-		if k.Due > r.now {
-			r.reach[k.Timer.Shard()] = max(r.reach[k.Timer.Shard()], k.Due)
-		}
-	}
-	for k := range r.finished {
-		seen(k)
-	}
-	for k := range r.begun {
-		seen(k)
-	}
-}
 
 // fromOwed brings rows up to date with what the journal knows of them. Rows of
 // which it knows nothing stay; the misfire policy then judges those that were

@@ -20,6 +20,21 @@ import (
 // is decided as at any start, and what is to come is one range, in which the dues that
 // the timer began are spent.
 
+// see finds how far the journal reaches.
+func (r *recovery) see() {
+	seen := func(k engine.Key) {
+		if k.Due > r.now {
+			r.reach[k.Timer.Shard()] = max(r.reach[k.Timer.Shard()], k.Due)
+		}
+	}
+	for k := range r.finished {
+		seen(k)
+	}
+	for k := range r.begun {
+		seen(k)
+	}
+}
+
 // again owes a task that was begun and has no row, or ends it as unknown.
 func (r *recovery) again(d *policy.Triage, t *engine.Timer, k engine.Key) {
 	was := r.finished[k]

@@ -96,7 +96,7 @@ func (g *Guard) Sender(h *fasthttp.RequestHeader) (app string, err error) {
 	return g.keys[place].grant.App, nil
 }
 
-// AppOf is the app of a token that somebody has signed in with; "": nobody has.
+// AppOf is the app of the token of a session; "" is the token of a visitor without a session.
 func (g *Guard) AppOf(token string) (app string, err error) {
 	if g.Open() {
 		return AllApps, nil

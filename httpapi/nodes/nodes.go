@@ -26,7 +26,7 @@ type Cluster interface {
 	// Secret is known to all nodes and to nobody else, SecretSize bytes; nil: this node does
 	// not know it yet.
 	Secret() []byte
-	// Now is the time, as far as this node knows: its clock may be wrong. Nodes sign by it.
+	// Now is the time that this node goes by, and signs with: its wall clock may be wrong.
 	Now() time.Time
 	// Ask stores what is wished of the life of a node. engine.ErrConflict: the life is over.
 	Ask(ctx context.Context, life uint64, w engine.Wish) error

@@ -16,8 +16,8 @@ type Plain struct {
 	Token string // "" where the server has none
 }
 
-// Do makes one request. in and out are JSON; nil for none. A request takes as long as ctx
-// lets it, for a backup of much data takes long; TCP finds out that the server has died.
+// Do makes one request. in and out are JSON; nil for none. Only ctx bounds the time, for a
+// backup of much data takes long; TCP finds out that the server has died.
 func (c *Plain) Do(ctx context.Context, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {

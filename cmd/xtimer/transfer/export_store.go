@@ -34,8 +34,8 @@ func (e *export) fromStore(ctx context.Context) (err error) {
 	return e.storedLines(ctx, cold, f)
 }
 
-// storeFilter is the filter for a store. The status is not among it, for a store keeps
-// another one than a reader sees, see storedTimer.
+// storeFilter is the filter for a store. It has no status, for a store keeps another status
+// than a reader sees, see storedTimer.
 func (e *export) storeFilter() (f engine.TimerFilter, err error) {
 	if _, ok := engine.ParseStatus(e.filter.Status); !ok && e.filter.Status != "" {
 		return f, exit.Usage("--status: %q is not one of enabled, disabled, finished", e.filter.Status)
