@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type clusterNode struct {
 	cut  bool // it reaches no other node
 
 	slowest time.Duration // of its beats
+	ahead   atomic.Int64  // by how much the time that it goes by is ahead of its wall clock, in ns
 }
 
 // tcp is a listener on loopback.
@@ -216,7 +218,9 @@ var testSecret = make([]byte, nodes.SecretSize)
 
 // Secret is nodes.Cluster's.
 func (n *clusterNode) Secret() []byte { return testSecret }
-func (n *clusterNode) Now() time.Time { return time.Now() }
+
+// Now is nodes.Cluster's.
+func (n *clusterNode) Now() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }
 
 // timer makes a timer at the node.
 func (n *clusterNode) timer(app, name, more string) (id string) {

@@ -28,3 +28,13 @@ func TestAnswersGoByTheTimeOfTheEngine(t *testing.T) {
 		t.Errorf("a mute that has ended %v ago is taken", 30*time.Minute)
 	}
 }
+
+// The wall clocks of the nodes are an hour behind the time that they go by: a node signs its messages by that time.
+func TestNodesSignByTheirTime(t *testing.T) {
+	c := newCluster(t, 2, answers(200), ServerConfig{})
+	for _, n := range c.n {
+		n.ahead.Store(int64(time.Hour))
+	}
+	id := c.n[0].timer("a", "n", "")
+	c.n[1].do("GET", "/v1/timers/"+id, "").want(200)
+}
