@@ -48,7 +48,8 @@
 // are, none is free for others meanwhile.
 //
 // Before a lane stands for a place, every gate that it names has to admit its next item: a
-// pause of its app or of all apps, the limits of its target and of its flow keys (gate.go). A lane that is
+// pause of its app or of all apps, the limits of its target and of its flow keys (gate.go; rule.go makes
+// the gates of the rules in force, breaker.go says which gates a breaker holds). A lane that is
 // held takes no place, and stands again at the ms at which its gate admits a call.
 //
 // A backlog that a former process left has a lane of its own beside that of the same app and
