@@ -295,6 +295,9 @@ func (m *Memory) endUntold(sh *shard, lv *Timer, next *engine.Timer, now int64) 
 func (m *Memory) Replace(was, next *engine.Timer, reason string, now int64) {
 	sh := m.lock(was.ID)
 	defer sh.mu.Unlock()
+	// Also of a timer that is not in memory, while refill has the row of its due. The clock was set back: the
+	// next generation may have the due again.
+	delete(sh.decided, was.ID)
 	if lv := sh.timers[was.ID]; lv != nil {
 		m.retire(sh, lv, next, reason, now)
 	}
@@ -305,7 +308,6 @@ func (m *Memory) Replace(was, next *engine.Timer, reason string, now int64) {
 // a call that ended meanwhile and would be repeated. Its due leaves the wheel. mu is held.
 func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string, now int64) {
 	m.unschedule(lv)
-	delete(sh.decided, lv.def.ID)
 	lv.unpark(now) // no task of this generation gets the turn any more
 	lv.frozen, lv.ending, lv.late, lv.behind, lv.falling, lv.unjudged = false, false, false, false, false, false
 	lv.judged, lv.turning, lv.gone = 0, nil, reason

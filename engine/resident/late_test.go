@@ -329,3 +329,23 @@ func TestRangeOfATimerThatIsBehind(t *testing.T) {
 		}
 	}
 }
+
+// The due of a one-shot was decided, its row has left memory, and the timer with it. The clock is set back, and a change
+// makes the due again: it comes into memory.
+func TestChangeOfADecidedDueOutsideMemory(t *testing.T) {
+	now := int64(1_000_000)
+	m := New(quietConfig(&now))
+	def := everySecond()
+	def.Schedule, def.At, def.LastDue = engine.Schedule{At: now + 5000}, now+5000, now+5000
+	sh := m.shardOf(def.ID)
+	sh.watermark, sh.decided[def.ID] = now, def.At
+	m.Horizon.Store(now + 60_000)
+	next := *def
+	next.Version, next.Generation = 2, 2
+	m.Replace(def, &next, engine.ReasonReplaced, now)
+	read := m.Reads.Begin()
+	defer read.End()
+	if _, _, err := m.Load(def.ID, &next, now, true, read); err != nil || !m.Scheduled(def.ID) {
+		t.Errorf("the due of the next generation is not scheduled, %v", err)
+	}
+}

@@ -114,7 +114,7 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 		k := t.Key
 		passed := k.Due <= c.w
 		switch {
-		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
+		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && !t.isDerived()):
 			c.end(s, t, critical)
 		case t.state != Done && t.needsRow(passed):
 			c.keep(m, s, t)
@@ -242,7 +242,7 @@ func (m *Memory) tidy(sh *shard) {
 // isStored reports whether a settle stores what a task with a row has become, wherever the watermark is. mu is held.
 func (t *Task) isStored(watermark int64) bool {
 	if t.state == Done {
-		return t.Key.Due <= watermark || t.Origin != engine.FromSchedule
+		return t.Key.Due <= watermark || !t.isDerived()
 	}
 	return t.needsRow(false)
 }

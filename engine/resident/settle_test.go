@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
 )
 
 // A shard without tasks has its watermark written when all are, and its ranges that are over
@@ -84,4 +86,36 @@ func TestWatermarkOfAStoredResult(t *testing.T) {
 		t.Errorf("watermark %d, before %d; marks %v, %d results, %d rows", w, before, s.Marks, len(s.Tasks), len(s.Owe))
 	}
 	end(mute)
+}
+
+// The clock is set back during a call, and the timer is changed: no plan derives the due of the call any more. The record
+// and the row of the call say that it runs. They are settled when it has ended, not when the watermark has passed the due.
+func TestEndOfAFormerGenerationAheadOfTheWatermark(t *testing.T) {
+	now := int64(5_000_000)
+	m := New(quietConfig(&now))
+	def := everySecond()
+	sh, lv := joined(t, m, def)
+	sh.watermark = now - 1000
+	a, _, _ := m.Begin(sh.take(lv, now, now), now, &Body{})
+	a.Enter()
+	a.Leave(true)
+	now -= 3_600_000
+	next := *def
+	next.Version, next.Generation, next.Status, next.ValidFrom = 2, 2, engine.Disabled, now
+	c := engine.Change{Timer: &next, ID: def.ID, At: now}
+	p, err := plan.Of(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inFlight, _ := m.Cancel(&c, &policy.Ending{Former: def, Reason: engine.ReasonDisabled, At: now, UpTo: now}, &p); inFlight != 1 || len(c.Owe) != 1 {
+		t.Fatalf("the change leaves %d calls with %d rows", inFlight, len(c.Owe))
+	}
+	m.Replace(def, &next, engine.ReasonDisabled, now)
+	a.End(time.UnixMilli(now), engine.Outcome{Class: engine.ClassOK, Sent: time.UnixMilli(now)})
+	var s engine.Settlement
+	captured := m.Capture(def.ID.Shard(), m.Pins.Lowest(now), now, false, false, &s)
+	m.Release(&captured, 0)
+	if len(s.Tasks) != 1 || s.Tasks[0].Status != engine.Succeeded || len(s.Pay) != 1 {
+		t.Errorf("a settle stores %+v and removes the rows %v", s.Tasks, s.Pay)
+	}
 }

@@ -116,6 +116,12 @@ func (m *Memory) later(sh *shard, t *Task, at int64) {
 // mayHaveRecord reports whether history may have a record of an ended task from before the task ended. mu is held.
 func (t *Task) mayHaveRecord() bool { return len(t.Attempts) > 1 || t.Origin != engine.FromSchedule }
 
+// isDerived reports whether a plan derives the task's due, so that only a watermark behind the due, or the journal, tells
+// that the due is over. mu is held.
+func (t *Task) isDerived() bool {
+	return t.Origin == engine.FromSchedule && t.timer.ended(t.Generation) == ""
+}
+
 // snapshot is a copy for a reader. mu is held.
 func (t *Task) snapshot() *engine.Task {
 	c := t.Task

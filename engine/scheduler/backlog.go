@@ -64,13 +64,19 @@ func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resid
 }
 
 // resumeBusy resumes the rows of tasks that are under way. The tasks that were called last come first, and
-// keep their places at limits. A task that was last called before a limit was set has no place there.
+// keep their places at limits. A task that was last called before a limit was set has no place there. A call that began
+// later than now was made before the clock was set back: earlier than all others.
 func (e *Scheduler) resumeBusy(ctx context.Context, os []engine.Owed, read *resident.Read) error {
+	now := e.now()
 	called := func(o *engine.Owed) int64 {
 		if o.Begun || o.Task == nil || len(o.Task.Attempts) == 0 {
 			return math.MaxInt64 // the call was under way at the end
 		}
-		return o.Task.Attempts[len(o.Task.Attempts)-1].Started
+		at := o.Task.Attempts[len(o.Task.Attempts)-1].Started
+		if at/1000 > now {
+			at -= math.MaxInt64
+		}
+		return at
 	}
 	slices.SortStableFunc(os, func(a, b engine.Owed) int { return cmp.Compare(called(&b), called(&a)) })
 	return e.resumeAll(ctx, os, read, false)

@@ -419,3 +419,37 @@ func TestCallsYieldToTheWheel(t *testing.T) {
 		}
 	})
 }
+
+// The clock is set back, and a limit of a key is set: a task that was called before has no place there. After a crash the task
+// that was called since has it, though that call began earlier by the clock.
+func TestPlaceOfATaskAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		again := retry(4, 30*time.Second, 1)
+		w.replies("before", fail, reply{})
+		w.make(timer("before", delay(time.Second), flows("k"), again))
+		time.Sleep(3 * time.Second)
+		w.step(-20 * time.Minute)
+		time.Sleep(time.Second)
+		w.rules(inLine)
+		w.SetRule(keyK, &flow.Rule{Limit: inLine[keyK].Limit})
+		w.replies("holder", fail, reply{})
+		w.make(timer("holder", delay(time.Second), flows("k"), again))
+		time.Sleep(3 * time.Second)
+		w.make(timer("next", delay(time.Second), flows("k")))
+		time.Sleep(3 * time.Second)
+		w.crash(time.Second)
+		time.Sleep(30 * time.Minute)
+		w.settle()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var order []string
+		for _, c := range w.calls {
+			order = append(order, c.name)
+		}
+		if len(order) != 5 || !slices.Equal(order[:3], []string{"before", "holder", "holder"}) {
+			t.Errorf("the calls were of %v", order)
+		}
+	})
+}
