@@ -101,7 +101,9 @@ type Cold interface {
 	// Sweep does a bounded piece of housekeeping: archives finished one-shots,
 	// removes finished timers older than finishedBefore with their names,
 	// drops whole days of history older than historyBefore, and expired
-	// idempotency keys. more tells that there is more to do.
+	// idempotency keys. A day stays with a single due that is owed, and with a
+	// record whose due lies in a range that is owed: the record alone tells that
+	// the due is over. more tells that there is more to do.
 	Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (more bool, err error)
 
 	// PutObjects stores objects of different keys, 1 MiB at most: all of them or none. It

@@ -19,7 +19,8 @@ type stats struct {
 	timers   [3]int64
 	owed     map[int64]int64
 	ranges   map[int64]int64
-	owedRows int64 // the sum of owed and ranges
+	owedRows int64  // the sum of owed and ranges
+	moves    uint64 // how many ranges were stored and removed since the start; it is not stored
 }
 
 func (st *stats) encode(b []byte) []byte {
@@ -81,6 +82,7 @@ func (st *stats) count(due, to int64, n int64) {
 	m := st.owed
 	if to != 0 {
 		m = st.ranges
+		st.moves++
 	}
 	d := max(due, 0) / day
 	if m[d] += n; m[d] <= 0 {
@@ -92,13 +94,18 @@ func (st *stats) count(due, to int64, n int64) {
 // holds reports whether an owed row has its due in [from, to): the history of
 // that time stays.
 func (st *stats) holds(from, to int64) bool {
-	for d := range st.ranges {
-		if d*day < to {
+	for d := range st.owed {
+		if d*day < to && (d+1)*day > from {
 			return true
 		}
 	}
-	for d := range st.owed {
-		if d*day < to && (d+1)*day > from {
+	return false
+}
+
+// hasRanges reports whether a range begins before the instant, or on its day.
+func (st *stats) hasRanges(to int64) bool {
+	for d := range st.ranges {
+		if d*day < to {
 			return true
 		}
 	}

@@ -22,6 +22,9 @@ type sweep struct {
 	buckets                 []byte // likewise, of all buckets
 	// capped is the now of the call that last dropped history for its size.
 	capped int64
+	// held are the days and hours of history that a range keeps, as long as stats.moves stands.
+	held  map[[2]int64]bool
+	moves uint64
 }
 
 // sweepPiece bounds what one commit of a sweep takes: the committer reads the

@@ -50,8 +50,9 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 	maps.DeleteFunc(c.buckets, func(_ string, b engine.Bucket) bool { return b.Until <= now })
 	maps.DeleteFunc(c.leftOut, func(m int64, _ bool) bool { return m+minuteMs <= historyBefore })
 	var over []engine.Key
+	held := c.heldDays(historyBefore)
 	for k := range c.tasks.Ascend(btreemap.GT(engine.Key{Due: historyBefore}), btreemap.Max[engine.Key]()) {
-		if day := k.Due / dayMs; (day+1)*dayMs <= historyBefore && !c.holds(day) {
+		if day := k.Due / dayMs; (day+1)*dayMs <= historyBefore && !held[day] {
 			over = append(over, k)
 		}
 	}
@@ -61,13 +62,23 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 	return false, nil
 }
 
-// holds reports whether an owed row keeps the history of a day: a due of it, or a
-// range that begins on it or before.
-func (c *Cold) holds(day int64) bool {
+// heldDays are the days whose history an owed row keeps: the day of a due, and those on which a record has a due
+// of a range.
+func (c *Cold) heldDays(before int64) map[int64]bool {
+	held, ranges := map[int64]bool{}, map[engine.TimerID][][2]int64{}
 	for _, o := range c.owed.all() {
-		if d := o.Key.Due / dayMs; d == day || o.To != 0 && d < day {
-			return true
+		if o.To == 0 {
+			held[o.Key.Due/dayMs] = true
+		} else {
+			ranges[o.Key.Timer] = append(ranges[o.Key.Timer], [2]int64{o.Key.Due, o.To})
 		}
 	}
-	return false
+	for k := range c.tasks.Ascend(btreemap.GT(engine.Key{Due: before}), btreemap.Max[engine.Key]()) {
+		for _, x := range ranges[k.Timer] {
+			if x[0] <= k.Due && k.Due <= x[1] {
+				held[k.Due/dayMs] = true
+			}
+		}
+	}
+	return held
 }

@@ -185,14 +185,17 @@ func (s *Store) firstDay(ctx context.Context, from, before int64) (day int64, ok
 	return day, ok, err
 }
 
-// holds reports whether an owed row keeps the history of the days: a due of one,
-// or a range that begins on one or before.
+// holds reports whether an owed row keeps the history of the days: a due of one, or a range with the due of a
+// record on one, for only the record tells that the due is over. The join looks into the records of each range,
+// whatever the server knows of the sizes of both.
 func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err error) {
-	err = s.read(ctx, "look at what is owed", func(ctx context.Context) error {
+	from, to := first*dayMs, (last+1)*dayMs
+	err = s.readWithin(ctx, time.Minute, "look at what is owed", func(ctx context.Context) error {
 		held = false
 		for _, q := range []string{
-			fmt.Sprintf("SELECT 1 FROM owed WHERE `until`=0 AND due>=%d AND due<%d LIMIT 1", first*dayMs, (last+1)*dayMs),
-			fmt.Sprintf("SELECT 1 FROM owed WHERE `until`<>0 AND due<%d LIMIT 1", (last+1)*dayMs),
+			fmt.Sprintf("SELECT 1 FROM owed WHERE `until`=0 AND due>=%d AND due<%d LIMIT 1", from, to),
+			fmt.Sprintf("SELECT 1 FROM owed o STRAIGHT_JOIN tasks t FORCE INDEX (by_timer) ON t.timer=o.timer AND t.due>=o.due AND t.due<=o.`until` "+
+				"WHERE o.`until`>=%d AND o.due<%d AND t.due>=%d AND t.due<%d LIMIT 1", max(from, 1), to, from, to),
 		} {
 			if err := s.scan(ctx, q, func(*sql.Rows) error { held = true; return nil }); err != nil {
 				return err

@@ -83,6 +83,7 @@ var promises = []struct {
 	{"sweep goes on behind what is owed", sweepGoesOn},
 	{"sweep removes finished timers with their names", sweepRemoves},
 	{"sweep drops whole days of history", sweepDropsDays},
+	{"sweep keeps the records of ranges", sweepKeepsRecords},
 	{"owed rows are read by lane", lanes},
 	{"a set of shards is told what it holds, and nothing else", shards},
 	{"minutes that were left out are told", leftOut},

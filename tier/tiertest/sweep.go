@@ -147,6 +147,44 @@ func sweepDropsDays(s *cold) {
 	s.same("comes late", len(s.history(engine.TaskFilter{}, 50)), 41)
 }
 
+// sweepKeepsRecords: only a record tells that a due of a range is over. A range without records keeps no history,
+// though it begins before all others, as that of a timer does which was paused for months.
+func sweepKeepsRecords(s *cold) {
+	first := t0 / day * day
+	s.create(recurring(1, "paused"), recurring(2, "b"), recurring(3, "set back"))
+	ranged := func(id engine.TimerID, from, to int64) engine.Owed {
+		o := owed(id, from, from)
+		o.To = to
+		return o
+	}
+	var ts []*engine.Task
+	for d := range int64(6) {
+		ts = append(ts, task(2, first+d*day+hour, engine.Succeeded, 1))
+	}
+	ts = append(ts, task(1, first+hour-1, engine.Succeeded, 1), task(3, first+2*day+hour-1, engine.Succeeded, 1), task(3, first+2*day+3*hour, engine.Skipped, 0),
+		task(3, first+3*day+4*hour, engine.Succeeded, 1))
+	s.settleTasks(ts...)
+	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{
+		ranged(1, first+hour, engine.Endless), ranged(3, first+2*day+hour, first+3*day+3*hour),
+	}})
+	days := func(want ...int64) {
+		s.Helper()
+		var got []int64
+		for _, k := range s.history(engine.TaskFilter{Timer: 2}, 50) {
+			got = append(got, (k.Due-first)/day)
+		}
+		s.same("the days", got, want)
+	}
+	sweep := func() { s.sweep(t0+8*day, 0, first+5*day+hour) }
+	sweep()
+	days(5, 2)
+	sweep()
+	days(5, 2)
+	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{ranged(3, first+2*day+3*hour+1, first+3*day+3*hour)}, Pay: []engine.Key{{Timer: 3, Due: first + 2*day + hour}}})
+	sweep()
+	days(5)
+}
+
 func sweepOnce(s *cold) {
 	once := engine.Once{App: "a", Key: "k\x00", Body: [32]byte{1}, Expires: t0 + hour}
 	_, err := s.Apply(s.ctx, &engine.Change{Timer: shot(1, "a", t0+hour), ID: 1, Once: &once})
