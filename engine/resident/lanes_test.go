@@ -168,6 +168,45 @@ func TestEarlyTasksOfALane(t *testing.T) {
 	}
 }
 
+// The clock is set back: a retry that waits for an instant ahead of the clock counts as early, whether it waited before or
+// comes from a row; one that a backoff may have put off does not.
+func TestRetriesAfterTheClockWasSetBack(t *testing.T) {
+	x := newSharing(t)
+	early := func(when string, want int64) {
+		t.Helper()
+		if n := x.task(2000).Lane.early.Load(); n != want {
+			t.Errorf("%s: %d tasks are early, want %d", when, n, want)
+		}
+	}
+	waits := x.now + x.timer.Retry.MaxBackoff.Milliseconds()
+	task := x.task(2000)
+	task.Attempts, task.NotBefore = make([]engine.Attempt, 1), waits
+	x.later(x.shardOf(1), task, waits)
+	x.SetBack()
+	early("before", 0)
+	x.now -= 60_000
+	x.SetBack()
+	early("set back", 1)
+	x.SetBack()
+	early("set back again", 1)
+	parked := x.task(3000)
+	parked.move(Parked)
+	for _, n := range []int64{1, 2} {
+		x.now = parked.Key.Due + 1 - n
+		x.SetBack()
+		early("one waits for its turn", n)
+	}
+	def := *x.timer
+	def.ID = 1025
+	o := engine.Owed{Key: engine.Key{Timer: def.ID, Due: 1000}, Generation: 1, NotBefore: waits, Lane: def.Lane(), Task: &task.Task}
+	sh := x.lock(def.ID)
+	defer sh.mu.Unlock()
+	if _, err := x.addRow(sh, &def, o, nil, x.now); err != nil {
+		t.Fatal(err)
+	}
+	early("a row", 3)
+}
+
 // A call whose end another node has told counts as early no more, once it has left.
 func TestLearnedTaskIsNotEarly(t *testing.T) {
 	now := int64(100_000)

@@ -87,10 +87,10 @@ func (t *Task) move(to State) {
 	if mayMove[t.state]&(1<<to) == 0 {
 		panic(fmt.Sprintf("BUG: task %s is %v and becomes %v", t.Key, t.state, to))
 	}
-	switch was := t.state; {
-	case was == Parked:
+	if t.state == Parked {
 		t.timer.parked--
-	case t.early:
+	}
+	if t.early {
 		t.early = false
 		t.Lane.early.Add(-1)
 	}
@@ -98,8 +98,37 @@ func (t *Task) move(to State) {
 	case to == Parked:
 		t.timer.parked++
 	case to == Retrying && len(t.Attempts) == t.Base: // the clock is behind its due
+		t.comesEarly()
+	}
+}
+
+// comesEarly counts a task as early. mu is held.
+func (t *Task) comesEarly() {
+	if !t.early {
 		t.early = true
 		t.Lane.early.Add(1)
+	}
+}
+
+// waitsAhead counts a task as early that waits for an instant ahead of a clock that was set back: for longer than a
+// backoff may last, or for another task of its timer and then for its due. mu is held.
+func (t *Task) waitsAhead(now int64) {
+	if t.NotBefore-now > t.timer.def.Retry.MaxBackoff.Milliseconds() || t.state == Parked && t.Key.Due > now {
+		t.comesEarly()
+	}
+}
+
+// SetBack notes that the clock was set back: tasks may wait for hours, and others of their lanes do not wait for them.
+func (m *Memory) SetBack() {
+	now := m.now()
+	for i := range m.shards {
+		sh := m.lockShard(i)
+		for _, t := range sh.order {
+			if t.state == Retrying || t.state == Parked {
+				t.waitsAhead(now)
+			}
+		}
+		sh.mu.Unlock()
 	}
 }
 

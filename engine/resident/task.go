@@ -27,7 +27,7 @@ type Task struct {
 	busy         bool             // counts in Timer.busy
 	awaited      bool             // it is Done, and a request waits for its record: see AwaitSettled
 	intends      bool             // its row is the Intents' to write
-	early        bool             // it waits for an instant, and no attempt put it off: counts in Lane.early
+	early        bool             // it waits for the clock, which was set back, to be where it had been: counts in Lane.early
 	version      uint32           // of the timer, which its attempt is made with
 	settle       uint64           // the last settle that names it, see Memory.settle
 	QueuedAt     int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue

@@ -146,6 +146,8 @@ func (e *Scheduler) onStep(delta time.Duration) {
 	e.log.Warn("the wall clock was set", "by", delta)
 	if delta > 0 {
 		resident.Raise(&e.memory.Stepped, now)
+	} else {
+		e.memory.SetBack()
 	}
 	if delta.Milliseconds() > policy.MisfireAfter {
 		e.process.Go(e.memory.Step(e.memory.Wheel.Looked(), now))
