@@ -127,7 +127,7 @@ func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.S
 		passed := t.Key.Due <= c.w
 		switch {
 		case t.state == Gone:
-		case t.state == Done && (passed || t.row != noRow && !t.isDerived()):
+		case t.state == Done && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
 		case t.state == Done: // forced: it is called once more
 		case t.inCall():

@@ -1,7 +1,6 @@
 package resident
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -33,6 +32,7 @@ type Captured struct {
 	owe    []*Task // tasks whose rows it writes
 	paid   []engine.Key
 	shared []*sharedRow // those whose last task it names
+	told   []*Task      // see tell
 	Seen   int          // tasks that it looked at
 	Lines  int
 	// unwritten are successes whose records were left out.
@@ -107,14 +107,15 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 	if sh.stay == closed { // CaptureLast takes what is left
 		return Captured{sh: sh, Needed: sh.needed(), Ahead: math.MaxUint64}
 	}
-	cut = m.Pins.since(cut)
-	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.leaps.before(sh.reach(cut, last)), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
+	w := sh.goesTo(m.Pins.since(cut), last)
+	c := Captured{sh: sh, settle: m.settle.Load(), w: w, Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	var lasting []*sharedRow
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
+		c.tell(s, t, now)
 		switch {
-		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && !t.isDerived()):
+		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
 		case t.state != Done && t.needsRow(passed):
 			c.keep(m, s, t)
@@ -132,7 +133,7 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 		sh.part(x)
 	}
 	c.Seen = len(sh.order)
-	c.Lines = len(c.owe) + len(c.done) + len(c.paid)
+	c.Lines = len(c.owe) + len(c.done) + len(c.paid) + len(c.told)
 	if c.w > sh.watermark && (c.Lines > 0 || marks) {
 		s.Marks = append(s.Marks, engine.Mark{Shard: shard, Fence: sh.fence, W: c.w})
 		sh.settling = max(sh.settling, c.w)
@@ -170,10 +171,11 @@ func (sh *shard) needed() engine.Position {
 func (c *Captured) Settled() int { return len(c.done) + len(c.owe) }
 
 // end has the record of a task stored, unless the disk is nearly full and the task succeeded, and its row removed.
-// Only records tell which dues of a range are over, and no task may keep a record that says it is unfinished. mu is held.
+// Only records tell which dues of a range are over, and, where the clock was set back, which dues a later generation may
+// not call. No task may keep a record that says it is unfinished. mu is held.
 func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	c.done = append(c.done, t)
-	if t.Status == engine.Succeeded && critical && !t.ranged && !t.mayHaveRecord() {
+	if t.Status == engine.Succeeded && critical && !t.ranged && !t.mayHaveRecord() && t.timer.ended(t.Generation) == "" {
 		c.unwritten++
 		if m := t.Key.Due - t.Key.Due%minute; !slices.Contains(s.LeftOut, m) {
 			s.LeftOut = append(s.LeftOut, m)
@@ -189,20 +191,23 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	}
 }
 
+// tell has the record of a task stored whose row stays, with the journal, until the watermark has passed the due: the clock
+// was set back, and without the row a later generation might call the due again. The record that is there may say that
+// the task runs. mu is held.
+func (c *Captured) tell(s *engine.Settlement, t *Task, now int64) {
+	if t.state != Done || t.Key.Due <= max(now, c.w) || t.told || t.row == noRow || t.Origin != engine.FromSchedule || t.timer.frozen {
+		return
+	}
+	t.told = true
+	c.told = append(c.told, t)
+	s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone(), Kept: true})
+}
+
 // keep has a row of an unfinished task stored, and its attempts. mu is held.
 func (c *Captured) keep(m *Memory, s *engine.Settlement, t *Task) {
 	c.owe = append(c.owe, t)
 	m.write(s, t)
 	t.settle = c.settle
-}
-
-// write adds the row of an unfinished task to a settlement, and its attempts. mu is held.
-func (m *Memory) write(s *engine.Settlement, t *Task) {
-	s.Owe = append(s.Owe, m.owed(t))
-	if len(t.Attempts) > 0 {
-		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
-	}
-	t.row, t.shared = rowCurrent, nil
 }
 
 // pay has the ranges removed that are over. mu is held.
@@ -242,9 +247,14 @@ func (m *Memory) tidy(sh *shard) {
 // isStored reports whether a settle stores what a task with a row has become, wherever the watermark is. mu is held.
 func (t *Task) isStored(watermark int64) bool {
 	if t.state == Done {
-		return t.Key.Due <= watermark || !t.isDerived()
+		return t.Key.Due <= watermark || t.Origin != engine.FromSchedule
 	}
 	return t.needsRow(false)
+}
+
+// goesTo is the next watermark of a shard. mu is held.
+func (sh *shard) goesTo(cut int64, last bool) int64 {
+	return max(sh.leaps.before(sh.reach(cut, last || sh.leaps.endBy(cut))), sh.watermark)
 }
 
 // reach is how far the watermark of a shard may go: to the cut; but it waits for tasks that are not finished as long as
@@ -290,33 +300,6 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 		floor = cut
 	}
 	return min(max(oldest, floor), held)
-}
-
-// owed is the row of a task, as the task stands. An attempt that a former process began stays
-// begun until it is repeated: else the next owner would repeat it without its mark. mu is held.
-func (m *Memory) owed(t *Task) engine.Owed {
-	o := engine.Owed{
-		Key: t.Key, Generation: t.Generation, Origin: t.Origin,
-		Begun:     t.past == wasUnended || t.state == Preparing || t.inCall(),
-		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID, OneShot: t.alone(), Held: m.heldFor(t),
-	}
-	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
-		c := t.Task
-		c.Attempts = append([]engine.Attempt(nil), t.Attempts...)
-		o.Task = &c
-	}
-	return o
-}
-
-// place is where its row stands in its lane. mu is held.
-func (t *Task) place() engine.Place {
-	return engine.Place{NotBefore: max(t.NotBefore, t.Key.Due), Key: t.Key}
-}
-
-// alone: see Record. The timer may have been changed since. mu is held.
-func (t *Task) alone() bool {
-	def := t.timer.def
-	return t.Origin == engine.FromSchedule && def.Schedule.OneShot() && t.Key.Due == cmp.Or(def.LastDue, def.At)
 }
 
 // Release lets go of what a settle stored; the journal had next records before it.
@@ -391,6 +374,9 @@ func (m *Memory) GiveBack(c *Captured) {
 	sh.toSettle.Store(true)
 	for _, t := range c.owe {
 		t.touch()
+	}
+	for _, t := range c.told {
+		t.told = false
 	}
 	for _, t := range c.done {
 		if t.shared != nil {

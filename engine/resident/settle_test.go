@@ -88,8 +88,8 @@ func TestWatermarkOfAStoredResult(t *testing.T) {
 	end(mute)
 }
 
-// The clock is set back during a call, and the timer is changed: no plan derives the due of the call any more. The record
-// and the row of the call say that it runs. They are settled when it has ended, not when the watermark has passed the due.
+// The clock is set back during a call, and the timer is changed. The record of the call, which said that it runs, is stored
+// when it has ended. The row goes when the watermark has passed the due: else a later generation might call the due again.
 func TestEndOfAFormerGenerationAheadOfTheWatermark(t *testing.T) {
 	now := int64(5_000_000)
 	m := New(quietConfig(&now))
@@ -112,10 +112,31 @@ func TestEndOfAFormerGenerationAheadOfTheWatermark(t *testing.T) {
 	}
 	m.Replace(def, &next, engine.ReasonDisabled, now)
 	a.End(time.UnixMilli(now), engine.Outcome{Class: engine.ClassOK, Sent: time.UnixMilli(now)})
-	var s engine.Settlement
-	captured := m.Capture(def.ID.Shard(), m.Pins.Lowest(now), now, false, false, &s)
-	m.Release(&captured, 0)
-	if len(s.Tasks) != 1 || s.Tasks[0].Status != engine.Succeeded || len(s.Pay) != 1 {
-		t.Errorf("a settle stores %+v and removes the rows %v", s.Tasks, s.Pay)
+	due := now + 3_600_000
+	for _, x := range []struct {
+		when         string
+		now          int64
+		stores       bool
+		records, pay int
+	}{
+		{"is lost", now, false, 1, 0},
+		{"is stored", now, true, 1, 0},
+		{"has nothing more", now, true, 0, 0},
+		{"passes the due", due, true, 1, 1},
+	} {
+		now = x.now
+		var s engine.Settlement
+		c := m.Capture(def.ID.Shard(), m.Pins.Lowest(now), now, false, false, &s)
+		if x.stores {
+			m.Release(&c, 0)
+		} else {
+			m.GiveBack(&c)
+		}
+		if len(s.Tasks) != x.records || len(s.Pay) != x.pay || x.records > 0 && s.Tasks[0].Status != engine.Succeeded {
+			t.Errorf("a settle that %s stores %+v and removes the rows %v", x.when, s.Tasks, s.Pay)
+		}
+		if is := sh.tasks.find(engine.Key{Timer: def.ID, Due: due}) != nil; is != (x.pay == 0) {
+			t.Errorf("after a settle that %s the task is in memory: %v", x.when, is)
+		}
 	}
 }

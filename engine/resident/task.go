@@ -26,6 +26,7 @@ type Task struct {
 	ranged       bool             // its due lies in a range, whose row does not tell which are over
 	busy         bool             // counts in Timer.busy
 	awaited      bool             // it is Done, and a request waits for its record: see AwaitSettled
+	told         bool             // it is Done, and its record is stored, ahead of the watermark: see tell
 	intends      bool             // its row is the Intents' to write
 	early        bool             // it waits for the clock, which was set back, to be where it had been: counts in Lane.early
 	version      uint32           // of the timer, which its attempt is made with
@@ -115,12 +116,6 @@ func (m *Memory) later(sh *shard, t *Task, at int64) {
 
 // mayHaveRecord reports whether history may have a record of an ended task from before the task ended. mu is held.
 func (t *Task) mayHaveRecord() bool { return len(t.Attempts) > 1 || t.Origin != engine.FromSchedule }
-
-// isDerived reports whether a plan derives the task's due, so that only a watermark behind the due, or the journal, tells
-// that the due is over. mu is held.
-func (t *Task) isDerived() bool {
-	return t.Origin == engine.FromSchedule && t.timer.ended(t.Generation) == ""
-}
 
 // snapshot is a copy for a reader. mu is held.
 func (t *Task) snapshot() *engine.Task {

@@ -523,3 +523,104 @@ func TestStepBackThenCatchUpBesideARedrive(t *testing.T) {
 		}
 	})
 }
+
+// The clock is set back by 5 s during a call, and the timer is disabled. The call ends and is settled. After a restart the
+// timer is enabled before the clock is where it was: the due of the call is not called again.
+func TestStepBackDuringACallThenAStart(t *testing.T) {
+	for _, crash := range []bool{true, false} {
+		begin(t, func(t *testing.T, w *world) {
+			w.replies("a", slow(time.Second), ok)
+			id := w.make(timer("a", every(9*time.Second), atMostOnce))
+			time.Sleep(9*time.Second + 50*time.Millisecond)
+			w.step(-7 * time.Second)
+			w.disable(id, 0)
+			time.Sleep(2500 * time.Millisecond)
+			if crash {
+				w.crash(time.Second)
+			} else {
+				if err := w.stop(); err != nil {
+					t.Fatal(err)
+				}
+				w.start()
+			}
+			w.enable(id, engine.CatchUpNone)
+			time.Sleep(20 * time.Second)
+			w.settle()
+			w.once("a")
+		})
+	}
+}
+
+// The clock is set back during a call, and the timer is changed. The disk is nearly full when the call ends, so that its
+// record is left out; after a crash the next generation does not call the due again.
+func TestLeftOutOfAFormerGeneration(t *testing.T) {
+	for _, wait := range []time.Duration{50 * time.Millisecond, 20 * time.Second} {
+		for _, full := range []bool{false, true} {
+			t.Run(fmt.Sprint("stepped after ", wait, ", disk nearly full ", full), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					var critical atomic.Bool
+					w.config.DiskCritical = critical.Load
+					w.start()
+					w.behave("a", func(c *call) reply {
+						if len(w.named["a"]) == 2 {
+							return slow(40 * time.Second)
+						}
+						return ok
+					})
+					id := w.make(timer("a", cron("*/10 * * * * *"), atMostOnce, timeout(time.Minute), overlap(engine.OverlapAllow)))
+					time.Sleep(time.Duration(30_000-w.now()%10_000) * time.Millisecond)
+					time.Sleep(wait)
+					w.step(-time.Minute)
+					w.disable(id, 0)
+					w.enable(id, engine.CatchUpNone)
+					critical.Store(full)
+					time.Sleep(45*time.Second - wait)
+					critical.Store(false)
+					w.crash(time.Second)
+					time.Sleep(3 * time.Minute)
+					w.settle()
+					w.once("a")
+				})
+			})
+		}
+	}
+}
+
+// The clock is set back during a call, and the timer is disabled and enabled. Successes are sampled, or some were left out, so
+// the next generation owes nothing ahead of the clock: it does not call the due again, and nothing crashes.
+func TestUnprovableDueOfAFormerGeneration(t *testing.T) {
+	for _, sampled := range []bool{true, false} {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprint("sampled ", sampled, ", crash ", crash), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					var critical atomic.Bool
+					w.config.DiskCritical = critical.Load
+					w.config.HistorySampled = sampled
+					w.start()
+					critical.Store(!sampled)
+					w.behave("a", func(c *call) reply {
+						if len(w.named["a"]) == 3 {
+							return slow(20 * time.Second)
+						}
+						return ok
+					})
+					id := w.make(timer("a", cron("*/10 * * * * *"), atMostOnce, timeout(time.Minute)))
+					w.unread = map[engine.TimerID]bool{id: true} // with a sample, a changed timer rests: no record tells of that
+					time.Sleep(time.Duration(40_000-w.now()%10_000) * time.Millisecond)
+					time.Sleep(50 * time.Millisecond)
+					critical.Store(false)
+					w.step(-time.Minute)
+					w.disable(id, 0)
+					w.enable(id, engine.CatchUpNone)
+					time.Sleep(25 * time.Second)
+					if crash {
+						w.crash(time.Second)
+					}
+					time.Sleep(3 * time.Minute)
+					w.settle()
+					w.once("a")
+				})
+			})
+		}
+	}
+}

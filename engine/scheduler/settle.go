@@ -277,8 +277,10 @@ func (h *settler) noteAgain(ctx context.Context, next engine.Position, now int64
 		noted, first := e.memory.NoteAgain(i, now)
 		h.noted, needed = h.noted+noted, min(needed, first)
 	}
-	if err := e.journal.Sync(ctx, e.journal.Next()-1); err != nil {
-		return 0, fmt.Errorf("cannot note in the journal again: %w", err)
+	if end := e.journal.Next(); end > 0 {
+		if err := e.journal.Sync(ctx, end-1); err != nil {
+			return 0, fmt.Errorf("cannot note in the journal again: %w", err)
+		}
 	}
 	return needed, nil
 }

@@ -319,3 +319,31 @@ func TestInstantGivenByAClockThatIsAhead(t *testing.T) {
 		equal(t, "dues", dues(w.of("a")), []int64{at})
 	})
 }
+
+// The clock is set forward by an hour and back 5 s later, while calls are under way. What is called from then on is settled,
+// and the journal stays small.
+func TestStepForwardAndBackDuringCalls(t *testing.T) {
+	for _, long := range []bool{false, true} { // calls of 20 s
+		begin(t, func(t *testing.T, w *world) {
+			for i := range 300 { // some in each shard
+				name := fmt.Sprint("old", i)
+				if long {
+					w.replies(name, slow(20*time.Second))
+				}
+				w.make(timer(name, every(10*time.Second), timeout(time.Minute), misfire(engine.MisfireSkip, 24*time.Hour)))
+			}
+			time.Sleep(20*time.Second + 10*time.Millisecond)
+			w.step(time.Hour)
+			time.Sleep(5 * time.Second)
+			w.step(-time.Hour)
+			time.Sleep(time.Second)
+			for i := range 300 {
+				w.make(timer(fmt.Sprint("new", i), every(time.Second)))
+			}
+			time.Sleep(4 * time.Minute)
+			if n := w.journal.length(); n > 10_000 {
+				t.Errorf("the journal has %d records", n)
+			}
+		})
+	}
+}

@@ -727,7 +727,10 @@ func (j *mortalJournal) sync() error {
 	return j.locked(func() { j.d.synced = j.d.first + len(j.d.records) })
 }
 
-func (j *mortalJournal) Sync(context.Context, engine.Position) error {
+func (j *mortalJournal) Sync(_ context.Context, p engine.Position) error {
+	if p >= j.Next() {
+		return fmt.Errorf("BUG: sync of position %d, which no record has", p)
+	}
 	j.d.mu.Lock()
 	slow := cmp.Or(j.d.slow, time.Millisecond)
 	j.d.mu.Unlock()

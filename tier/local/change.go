@@ -210,6 +210,7 @@ func (g *group) decide(p *prepared) {
 	for _, t := range p.Tasks {
 		ws, _ := recordWrites(nil, nil, t.Key, t.Status, engine.AppendTask(nil, t))
 		ws = indexWrites(ws, []engine.Key{t.Key})
+		g.st.touch(ws)
 		g.putAll(ws)
 		g.ranks[t.Key] = engine.RankOf(t)
 	}

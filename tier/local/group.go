@@ -35,6 +35,19 @@ type state struct {
 	// clock is the latest instant heard of in what was written: the time of
 	// changes that carry none. It never reads the wall clock.
 	clock int64
+	// watch is a time whose history a sweep may drop; touched: a record of it was written since the sweep began to look.
+	watch   [2]int64
+	touched bool
+}
+
+// touch notes that records are written.
+func (st *state) touch(ws []write) {
+	for i := 0; i < len(ws) && st.watch[1] != 0 && !st.touched; i++ {
+		if k := ws[i].key; k[0] == kindRecord {
+			due := readTime(k[1:])
+			st.touched = due >= st.watch[0] && due < st.watch[1]
+		}
+	}
 }
 
 func (st *state) load(db *pebble.DB) error {

@@ -136,7 +136,7 @@ func (s *Store) PutBuckets(ctx context.Context, bs []engine.Bucket) error {
 	return s.do(ctx, len(bs), func(g *group) error {
 		for i := range bs {
 			key := bucketKey(bs[i].Name)
-			v, err := g.look(key)
+			v, err := g.bucket(key)
 			if err != nil {
 				return err
 			}
@@ -190,7 +190,7 @@ func (s *Store) forgetBuckets(ctx context.Context, now int64) (more bool, err er
 	}
 	return more, s.do(ctx, len(ks), func(g *group) error {
 		for _, k := range ks {
-			v, err := g.look(k)
+			v, err := g.bucket(k)
 			if err != nil {
 				return err
 			}
@@ -200,4 +200,14 @@ func (s *Store) forgetBuckets(ctx context.Context, now int64) (more bool, err er
 		}
 		return nil
 	})
+}
+
+// bucket is a stored bucket as the group leaves it.
+func (g *group) bucket(key []byte) ([]byte, error) {
+	for _, w := range slices.Backward(g.writes[kindBucket]) {
+		if compare(w.key, key) == 0 {
+			return w.val, nil
+		}
+	}
+	return g.look(key)
 }

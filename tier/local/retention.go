@@ -2,8 +2,12 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
@@ -55,18 +59,26 @@ func (s *Store) dropHistory(ctx context.Context, now, before int64) (more bool, 
 // before, and another hour would be dropped for nothing.
 const capEvery = 60_000
 
-// holds reports whether a record of [from, to) has a due of an owed range. A range that is
-// moved meanwhile owes less. The look goes through all rows, 0.8 s for 1,000,000 with 100,000 ranges; what it has found stands
-// until a range is stored or removed.
+// owedRange is a range of dues that are owed: from and to are the first and the last instant.
+type owedRange struct {
+	id       engine.TimerID
+	from, to int64
+}
+
+// holds reports whether what is owed keeps the history of [from, to): a single due of that time, or a record of it whose
+// due lies in a range. A range that is moved meanwhile owes less, and dropRange does not drop what gets a record
+// meanwhile. A look at a day goes through all owed rows and the day's index by timer: 0.4 s for 100,000 ranges and 28,800
+// records. What it has found stands until a range is stored or removed.
 func (s *Store) holds(ctx context.Context, from, to int64) (held bool, err error) {
-	var ranged bool
+	var single, ranged bool
 	var moves uint64
 	err = s.do(ctx, 1, func(g *group) error {
-		ranged, moves = g.st.stats.hasRanges(to), g.st.stats.moves
+		g.st.watch, g.st.touched = [2]int64{from, to}, false
+		single, ranged, moves = g.st.stats.holds(from, to), g.st.stats.hasRanges(to), g.st.stats.moves
 		return nil
 	})
-	if err != nil || !ranged {
-		return false, err
+	if err != nil || single || !ranged {
+		return single, err
 	}
 	if s.sweep.held == nil || s.sweep.moves != moves {
 		s.sweep.held, s.sweep.moves = map[[2]int64]bool{}, moves
@@ -74,12 +86,21 @@ func (s *Store) holds(ctx context.Context, from, to int64) (held bool, err error
 	if s.sweep.held[[2]int64{from, to}] {
 		return true, nil
 	}
-	defer func() { s.sweep.held[[2]int64{from, to}] = held }()
 	w, err := s.views.acquire()
 	if err != nil {
 		return false, err
 	}
 	defer s.views.release(w)
+	ranges, err := rangesIn(ctx, w, from, to)
+	if err == nil && len(ranges) > 0 {
+		held, err = hasRecords(ctx, w, ranges, from, to)
+	}
+	s.sweep.held[[2]int64{from, to}] = held
+	return held, err
+}
+
+// rangesIn are the ranges that have an instant of [from, to), by timer: 24 bytes each.
+func rangesIn(ctx context.Context, w pebble.Reader, from, to int64) (ranges []owedRange, err error) {
 	err = scan(w, []byte{kindOwed}, []byte{kindOwed + 1}, func(k, v []byte) (bool, error) {
 		if len(k) != owedKeyLen {
 			return false, damaged(k, errKey)
@@ -88,24 +109,32 @@ func (s *Store) holds(ctx context.Context, from, to int64) (held bool, err error
 		if o.Damaged != nil {
 			o.To = engine.MaxDue // it may be a range
 		}
-		if o.To < max(from, 1) || o.Key.Due >= to {
-			return true, ctx.Err()
+		if o.To >= max(from, 1) && o.Key.Due < to {
+			ranges = append(ranges, owedRange{o.Key.Timer, o.Key.Due, o.To})
 		}
-		held, err = s.hasRecord(ctx, engine.TaskFilter{Timer: o.Key.Timer, From: max(from, o.Key.Due), To: min(to, o.To+1)})
-		return !held, err
+		return true, ctx.Err()
 	})
-	return held, err
+	return ranges, err
 }
 
-// hasRecord reports whether history has a record of a filter.
-func (s *Store) hasRecord(ctx context.Context, f engine.TaskFilter) (bool, error) {
-	for before := (engine.Key{}); ; {
-		ts, next, err := s.Tasks(ctx, f, before, 1)
-		if err != nil || len(ts) > 0 || next == (engine.Key{}) {
-			return len(ts) > 0, err
+// hasRecords reports whether history has a record of [from, to) with a due of one of the ranges. It goes through the
+// index: a seek an hour for each range takes 30 times as long. One-shots are not in the index, and have no ranges. An
+// entry that cannot be read counts.
+func hasRecords(ctx context.Context, w pebble.Reader, ranges []owedRange, from, to int64) (has bool, err error) {
+	err = scan(w, byTimerKey(nil, engine.Key{Due: from}), byTimerKey(nil, engine.Key{Due: to}), func(k, v []byte) (bool, error) {
+		first, more, err := readByTimer(k, v)
+		if has = err != nil; has {
+			return false, nil
 		}
-		before = next
-	}
+		i, _ := slices.BinarySearchFunc(ranges, first.Timer, func(x owedRange, id engine.TimerID) int { return cmp.Compare(x.id, id) })
+		for ; i < len(ranges) && ranges[i].id == first.Timer; i++ {
+			x := &ranges[i]
+			isIn := func(due int64) bool { return x.from <= due && due <= x.to }
+			has = has || isIn(first.Due) || slices.ContainsFunc(more, isIn)
+		}
+		return !has, ctx.Err()
+	})
+	return has, err
 }
 
 // tooLarge reports whether history is larger than HistoryMaxBytes.
@@ -123,7 +152,9 @@ func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (bool
 	failpoint.Hit("retention-delete")
 	dropped := false // the committer may still write to it after an error
 	err := s.do(ctx, 1, func(g *group) error {
-		if g.st.stats.holds(from, to) {
+		touched := g.st.touched
+		g.st.watch = [2]int64{}
+		if g.st.stats.holds(from, to) || touched && g.st.stats.hasRanges(to) {
 			return nil
 		}
 		dropped = true

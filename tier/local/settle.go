@@ -112,6 +112,7 @@ func (g *group) settle(c *engine.Settlement, ws []write, newest engine.TimerID) 
 	if newest > g.st.newest { // no stored timer holds it
 		g.note(newest)
 	}
+	g.st.touch(ws)
 	g.putAll(ws)
 	g.pay(c.Pay)
 	g.owe(c.Owe)

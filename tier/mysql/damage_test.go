@@ -147,3 +147,29 @@ func TestSweepPastDamage(t *testing.T) {
 		}
 	}
 }
+
+// A damaged timer fails no change but those that need the timer.
+func TestChangesBesideADamagedTimer(t *testing.T) {
+	s := opened(t)
+	if _, err := s.Apply(t.Context(), create(shot(1, "a"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec("UPDATE timers SET definition=LEFT(definition,9) WHERE id=1"); err != nil {
+		t.Fatal(err)
+	}
+	for what, cs := range map[string][]*engine.Change{
+		"a delete of it":         {create(shot(2, "b")), {ID: 1, Was: 1}, create(shot(3, "c"))},
+		"a create with its name": {create(shot(4, "d")), create(shot(5, "a")), create(shot(6, "e"))},
+	} {
+		for i, a := range s.ApplyAll(t.Context(), cs) {
+			if (a.Err == nil) != (i != 1) {
+				t.Errorf("beside %s, change %d: %v", what, i, a.Err)
+			}
+		}
+		for _, i := range []int{0, 2} {
+			if _, err := s.Timer(t.Context(), cs[i].ID); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

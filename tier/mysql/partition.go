@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"xtimer/engine"
@@ -30,8 +31,9 @@ const (
 
 // partitions knows the days that have a partition of their own, in order.
 type partitions struct {
-	mu   sync.Mutex // guards days; who changes partitions has it
-	days []int64    // nil: not read yet
+	mu   sync.Mutex  // guards days; who changes partitions has it
+	days []int64     // nil: not read yet
+	made atomic.Bool // there are some: who replays waits for nobody who changes them
 }
 
 // sweepHistory makes the partitions of the coming days, and drops the oldest day
@@ -39,7 +41,9 @@ type partitions struct {
 func (s *Store) sweepHistory(ctx context.Context, now, before int64) (more bool, err error) {
 	s.days.mu.Lock()
 	defer s.days.mu.Unlock()
-	if err := s.knowPartitions(ctx); err != nil {
+	// Another node may have dropped some since this one swept last, and what is of their days lies in the next.
+	if err := s.readPartitions(ctx); err != nil {
+		s.days.days = nil
 		return false, err
 	}
 	from := now / dayMs
@@ -60,6 +64,9 @@ func (s *Store) sweepHistory(ctx context.Context, now, before int64) (more bool,
 // none yet. It does not know how far back what comes will go; those of days
 // without a record are dropped by the next sweeps.
 func (s *Store) expectHistory(ctx context.Context) error {
+	if s.days.made.Load() {
+		return nil
+	}
 	s.days.mu.Lock()
 	defer s.days.mu.Unlock()
 	if err := s.knowPartitions(ctx); err != nil {
@@ -90,6 +97,7 @@ func (s *Store) readPartitions(ctx context.Context) error {
 			err := rows.Scan(&end)
 			if ms, e := strconv.ParseInt(end, 10, 64); e == nil { // else: MAXVALUE
 				s.days.days = append(s.days.days, ms/dayMs-1)
+				s.days.made.Store(true)
 			}
 			return err
 		})
@@ -187,7 +195,8 @@ func (s *Store) firstDay(ctx context.Context, from, before int64) (day int64, ok
 
 // holds reports whether an owed row keeps the history of the days: a due of one, or a range with the due of a
 // record on one, for only the record tells that the due is over. The join looks into the records of each range,
-// whatever the server knows of the sizes of both.
+// whatever the server knows of the sizes of both. A record that is stored between this look and the drop goes with its
+// day: at worst, a call of a timer that is behind by the whole retention is repeated after a kill, marked.
 func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err error) {
 	from, to := first*dayMs, (last+1)*dayMs
 	err = s.readWithin(ctx, time.Minute, "look at what is owed", func(ctx context.Context) error {
@@ -197,7 +206,8 @@ func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err er
 			fmt.Sprintf("SELECT 1 FROM owed o STRAIGHT_JOIN tasks t FORCE INDEX (by_timer) ON t.timer=o.timer AND t.due>=o.due AND t.due<=o.`until` "+
 				"WHERE o.`until`>=%d AND o.due<%d AND t.due>=%d AND t.due<%d LIMIT 1", max(from, 1), to, from, to),
 		} {
-			if err := s.scan(ctx, q, func(*sql.Rows) error { held = true; return nil }); err != nil {
+			// Over the slow connection: the others wait no longer than readTimeout for an answer.
+			if err := scan(ctx, s.slow, q, func(*sql.Rows) error { held = true; return nil }); err != nil {
 				return err
 			}
 		}

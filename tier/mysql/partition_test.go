@@ -1,10 +1,12 @@
 package mysql
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"xtimer/engine"
 )
@@ -208,5 +210,53 @@ func TestTwoSweep(t *testing.T) {
 	var labels int
 	if err := s.db.QueryRow("SELECT COUNT(*) FROM labels").Scan(&labels); err != nil || labels != 199 {
 		t.Fatal(labels, err)
+	}
+}
+
+// Two nodes sweep in turns, as that of shard 0 does. Another has dropped a day since a node looked last, and what is of that
+// day lies in the partition of the next one: it stays with a record that a range needs.
+func TestPartitionDroppedByAnotherNode(t *testing.T) {
+	const first = 20_412 * dayMs
+	a := opened(t)
+	b := open(t, New(Config{DSN: a.cfg.DSN}))
+	b.patience, b.answer = time.Minute, time.Minute
+	settle := func(s *Store, st *engine.Settlement, ks ...engine.Key) {
+		t.Helper()
+		for _, k := range ks {
+			st.Tasks = append(st.Tasks, succeeded(k))
+		}
+		if err := s.Settle(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(t, a, first, 0)
+	k := engine.Key{Timer: 1, Due: first + 3_600_000}
+	settle(a, &engine.Settlement{Owe: []engine.Owed{{Key: engine.Key{Timer: 1, Due: first + 5}, To: engine.Endless, Generation: 1, NotBefore: first + 5}}},
+		engine.Key{Timer: 2, Due: first + 5}, engine.Key{Timer: 2, Due: first + dayMs + 5})
+	sweep(t, a, first+3*dayMs, 0)
+	sweep(t, b, first+3*dayMs, first+dayMs)
+	settle(b, &engine.Settlement{}, k)
+	for _, x := range []struct {
+		s      *Store
+		before int64
+	}{{b, first + dayMs}, {a, first + 2*dayMs}} {
+		sweep(t, x.s, first+3*dayMs, x.before)
+		if _, err := a.Task(t.Context(), k); err != nil {
+			t.Errorf("the record of a due that a range owes: %v", err)
+		}
+	}
+}
+
+// A settlement of a former life waits for nobody who changes partitions.
+func TestReplayBesideASweep(t *testing.T) {
+	const first = 20_412 * dayMs
+	s := opened(t)
+	sweep(t, s, first, 0)
+	s.days.mu.Lock()
+	defer s.days.mu.Unlock()
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	if err := s.Settle(ctx, &engine.Settlement{Replayed: true, Tasks: []engine.Record{succeeded(engine.Key{Timer: 7, Due: first + 9})}}); err != nil {
+		t.Error(err)
 	}
 }

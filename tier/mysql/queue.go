@@ -175,11 +175,31 @@ func (s *Store) commitLoop(slot int64) {
 	for ops := s.queue.take(); ops != nil; ops = s.queue.take() {
 		g := newGroup(s, ops, slot)
 		err := s.transact(context.Background(), "store the changes", g.commit)
+		if errors.As(err, new(*engine.Damage)) && (len(ops) > 1 || len(ops[0].changes) > 1) {
+			s.eachAlone(ops, slot)
+			continue
+		}
 		for i, o := range ops {
 			if o.err = err; err == nil {
 				o.out = g.out[i]
 			}
 			close(o.done)
 		}
+	}
+}
+
+// eachAlone makes changes one by one, after a damaged row has failed their group: it fails only those that need it.
+func (s *Store) eachAlone(ops []*op, slot int64) {
+	for _, o := range ops {
+		for i := range o.changes {
+			one := &op{changes: o.changes[i : i+1]}
+			g := newGroup(s, []*op{one}, slot)
+			if err := s.transact(context.Background(), "store the changes", g.commit); err != nil {
+				o.out[i] = engine.Applied{Err: err}
+			} else {
+				o.out[i] = g.out[0][0]
+			}
+		}
+		close(o.done)
 	}
 }
