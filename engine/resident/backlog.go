@@ -237,6 +237,11 @@ func (m *Memory) Waiting(t *engine.Timer) (w Waiting, ok bool) {
 	w.Watermark = sh.watermark
 	has := map[int64]bool{}
 	w.Has = func(due int64) bool { return has[due] }
+	if sh.done > 0 { // rows of tasks that have ended stay until a settle, which may have their records under way
+		for _, x := range sh.taskDues(t.ID, -1, math.MaxInt64) {
+			has[x[0]] = true
+		}
+	}
 	lv := sh.timers[t.ID]
 	if lv == nil {
 		return w, true

@@ -70,7 +70,9 @@ func (x *decision) add(ctx context.Context, t *engine.Timer) (ready bool, err er
 		x.d.cfg.LeaveOut(t.ID, err)
 		return true, nil
 	}
-	y := decided{timer: t, whole: true}
+	// A clock that is behind the backlog decides nothing: the tasks stay closed until the clock is there, and ask again.
+	behind := x.now < b.UpTo()
+	y := decided{timer: t, whole: !behind}
 	if y.waits, ready = m.Waiting(t); !ready {
 		return false, nil
 	}
@@ -100,7 +102,7 @@ func (x *decision) add(ctx context.Context, t *engine.Timer) (ready bool, err er
 	}
 	x.drop(&y, &p, stored[:singles], stored[singles:], ranges)
 	x.of = append(x.of, y)
-	return y.whole, nil
+	return y.whole || behind && y.later == 0, nil
 }
 
 // stored are the dues of a backlog that have rows which go in this transaction, and the ranges.

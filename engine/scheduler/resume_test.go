@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"math/rand"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -353,4 +354,137 @@ func TestResumeAfterWritesWereRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The clock of one of two nodes is 400 ms behind, less than the tolerance. A resume at the other node, with skip or latest,
+// calls nothing of what the pause held there.
+func TestResumeWithClocksApart(t *testing.T) {
+	for _, backlog := range []string{engine.BacklogSkip, engine.BacklogLatest} {
+		t.Run(backlog, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws := w.nodes(2)
+				defer endNodes(ws)
+				tellEachOther(ws)
+				ws[1].step(-400 * time.Millisecond)
+				startAll(ws)
+				app := limit.AppKey("app")
+				w.pauseIt(t, app)
+				for i := range 20 {
+					ws[i%2].make(timer(fmt.Sprint(i), every(100*time.Millisecond)))
+				}
+				time.Sleep(5 * time.Second)
+				bad, total := 0, 0
+				for round := range 6 { // the other node looks at each second
+					time.Sleep(10*time.Second + time.Duration(round*170)*time.Millisecond)
+					w.resumeIt(t, app, backlog)
+					end := w.now()
+					from := end - 10_000
+					time.Sleep(5 * time.Second)
+					n := 0
+					for i := range 20 {
+						per := 0
+						for _, c := range ofAll(ws, fmt.Sprint(i)) {
+							if c.key.Due <= end && c.key.Due > from && c.at > end-400 {
+								per++
+							}
+						}
+						if backlog == engine.BacklogLatest && per == 1 {
+							per = 0
+						}
+						n += per
+					}
+					if total++; n > 0 {
+						bad++
+						t.Logf("round %d: %d dues that the pause held were called after the resume with %s", round, n, backlog)
+					}
+					w.pauseIt(t, app)
+					time.Sleep(2 * time.Second)
+				}
+				if bad > 0 {
+					t.Errorf("%d of %d resumes with %s", bad, total, backlog)
+				}
+			})
+		})
+	}
+}
+
+// A server dies before it has decided about what a pause held, and starts with a clock that is 3 s behind the resume.
+func TestSkipThenAStartWithAClockBehind(t *testing.T) {
+	const back = -3 * time.Second
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		app := limit.AppKey("app")
+		w.pauseIt(t, app)
+		w.make(timer("a", every(time.Second)))
+		time.Sleep(2*time.Hour + 50*time.Millisecond)
+		w.outage("Settle").Store(true)
+		w.resumeIt(t, app, engine.BacklogSkip)
+		end := w.now()
+		time.Sleep(100 * time.Millisecond)
+		w.crashes = append(w.crashes, w.now())
+		w.kill()
+		w.before.set(func(string, any) error { return nil })
+		w.step(back)
+		w.start()
+		time.Sleep(-back + 20*time.Second)
+		n := 0
+		for _, c := range w.of("a") {
+			if c.key.Due <= end {
+				n++
+			}
+		}
+		if n > 0 {
+			t.Errorf("%d dues that the pause held were called after the resume with skip", n)
+		}
+	})
+}
+
+// The cold tier is away, then slow, while a resume skips what a pause held: each due has one record.
+func TestSkippedOnceBesideASlowTier(t *testing.T) {
+	for _, run := range []int{2, 4, 17, 24, 25, 41, 60} {
+		t.Run(fmt.Sprint(run), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				r := rand.New(rand.NewSource(int64(run)))
+				w.config.MaxWaiting = []int{20, 50, 100, 200}[run%4]
+				w.start()
+				from := w.now() - w.now()%60_000 + 60_000
+				time.Sleep(time.Duration(from-w.now()-500) * time.Millisecond)
+				k := limit.AppKey("app")
+				w.pauseIt(t, k)
+				var ids []engine.TimerID
+				for i := range 20 {
+					ids = append(ids, w.make(timer(fmt.Sprint("t", i), cron("* * * * * *"), misfire(engine.MisfireAll, 24*time.Hour))))
+				}
+				time.Sleep(time.Duration(from+60_000+int64(r.Intn(20_000))-w.now()) * time.Millisecond)
+				w.before.set(func(op string, _ any) error {
+					if op == "Settle" {
+						w.mu.Lock()
+						d := time.Duration(r.Intn(400)) * time.Millisecond
+						w.mu.Unlock()
+						time.Sleep(d)
+					}
+					return nil
+				})
+				var away atomic.Bool
+				inner := w.before.get()
+				w.before.set(func(op string, arg any) error {
+					if op == "Settle" && away.Load() {
+						return engine.ErrUnavailable
+					}
+					return inner(op, arg)
+				})
+				away.Store(true)
+				time.Sleep(time.Duration(5+r.Intn(10)) * time.Second)
+				away.Store(false)
+				time.Sleep(time.Duration(r.Intn(1500)) * time.Millisecond)
+				w.resumeIt(t, k, engine.BacklogSkip)
+				end := w.now()
+				time.Sleep(60 * time.Second)
+				w.settle()
+				for _, id := range ids {
+					w.told(t, id, grid(from-1, end, 1000, 0))
+				}
+			})
+		})
+	}
 }
