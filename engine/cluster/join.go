@@ -10,7 +10,7 @@ import (
 )
 
 // join begins the life. If the node has a life, it listens first: a beat means that another
-// process runs under the name.
+// process runs under the name. A life with a wrong clock is given nothing.
 func (m *Member) join(ctx context.Context) error {
 	var heard engine.Pulse
 	var since, last time.Duration
@@ -33,12 +33,16 @@ func (m *Member) join(ctx context.Context) error {
 			if err := m.understands(); err != nil {
 				return err
 			}
-			if p.Life == 0 || now-since >= m.listen(&before) {
+			m.judgeClock()
+			differs, held := m.clock.differs.Load(), m.heldBy(p.Life)
+			// With a wrong clock the life would decide what was due in the shards of the former life: while another
+			// node serves, that node takes them first.
+			waits := differs && m.HasOthers() && held != (engine.Set{})
+			if !waits && (p.Life == 0 || now-since >= m.listen(&before)) {
 				if before.Journal == n.Journal {
-					m.kept, m.former = m.heldBy(p.Life), p.Life
+					m.kept, m.former = held, p.Life
 				}
-				m.judgeClock() // so that a life with a wrong clock is given nothing
-				if m.clock.differs.Load() {
+				if differs {
 					n.State = engine.Unfit
 				} else {
 					n.State = engine.Serving

@@ -97,6 +97,56 @@ func TestWrongClockAtTheStart(t *testing.T) {
 	}
 }
 
+// A process starts again with a wrong clock while another node serves: it does not begin a life that would get the shards of
+// its former life, and decide by that clock what was due there. When the other node has them, it joins.
+func TestWrongClockAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, began := memory.NewMembers(memory.NewCold()), time.Now()
+		for _, n := range []engine.Node{{Name: "b", Life: 2, State: engine.Serving}, {Name: "a", Life: 7, State: engine.Serving}} {
+			if err := table.Join(t.Context(), n, engine.Pulse{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := table.Take(t.Context(), 7, engine.AllShards); err != nil {
+			t.Fatal(err)
+		}
+		var gained atomic.Int64
+		m := New(Config{
+			Node: engine.Node{Name: "a", Life: 8}, Members: table, Times: usual, Log: slog.New(slog.DiscardHandler),
+			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
+			Wall: func() time.Time { return time.Now().Add(time.Hour) },
+			Gain: func(list []Gained) { gained.Add(int64(len(list))) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		node := func() engine.Node {
+			seen, err := table.Look(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return seen.Nodes[0]
+		}
+		time.Sleep(10 * time.Second)
+		if n := node(); n.Life != 7 {
+			t.Errorf("the node began life %d", n.Life)
+		}
+		former := node()
+		if err := table.Evict(t.Context(), 2, former.Pulse()); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Take(t.Context(), 2, engine.AllShards); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := node(); n.Life != 8 || n.State != engine.Unfit || gained.Load() > 0 {
+			t.Errorf("the node has life %d, state %v, and gained %d shards", n.Life, n.State, gained.Load())
+		}
+		cancel()
+		<-ended
+	})
+}
+
 // A beat that takes too long for the lease is told of once, and is known for some minutes.
 func TestLeaseTooShort(t *testing.T) {
 	var slow atomic.Int64

@@ -190,9 +190,16 @@ func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
 			out = engine.Outcome{Class: engine.ClassUnknown, ErrorClass: "panic"}
 		}
 	}()
+	if e.life == nil {
+		return e.cfg.Caller.Call(c)
+	}
+	began := e.cfg.Now().Round(0)
 	out = e.cfg.Caller.Call(c)
-	if e.life != nil && !out.Sent.IsZero() { // the caller has read the wall clock
-		out.Sent = e.life.Right(out.Sent)
+	if !out.Sent.IsZero() { // the caller has read the wall clock
+		out.Sent = e.life.Right(out.Sent.Round(0))
+		if out.Sent.Before(began) || out.Sent.After(e.cfg.Now().Round(0)) { // and the clock was set during the call
+			out.Sent = began
+		}
 	}
 	return out
 }

@@ -260,3 +260,33 @@ func TestNodeWhoseClockIsSetForAMoment(t *testing.T) {
 		}
 	})
 }
+
+// The clock of a node is set during a call: the record of the call has the time of its first byte by the clock before.
+func TestClockOfANodeIsSetDuringACall(t *testing.T) {
+	atSteps(t, []time.Duration{time.Hour, -time.Hour}, func(t *testing.T, w *world, ws []*world, step time.Duration) {
+		var ids []engine.TimerID
+		for i := range 12 { // some at each node
+			name := fmt.Sprint(i)
+			for _, x := range ws {
+				x.replies(name, slow(2*time.Second))
+			}
+			ids = append(ids, w.make(timer(name, delay(5*time.Second))))
+		}
+		time.Sleep(6 * time.Second)
+		sent := time.Now().UnixMilli() - 1000
+		w.step(step)
+		time.Sleep(5 * time.Minute)
+		for _, x := range ws {
+			x.settle()
+		}
+		for _, id := range ids {
+			for _, r := range w.records(id) {
+				for _, a := range r.Attempts {
+					if off := a.Started/1000 - sent; off < -50 || off > 3000 {
+						t.Errorf("%s: an attempt began %d ms after the time of the call", r.Key, off)
+					}
+				}
+			}
+		}
+	})
+}
