@@ -67,6 +67,14 @@ type told struct {
 	from    int64 // outside
 	mark    *fair.Mark[*Task]
 	unknown bool // mark is nil, for the keys of the lane are not known
+	// expected are rows that are on their way to memory since before the keys of the lane were known.
+	expected []*expected
+}
+
+// expected is a row that is on its way to memory. The mu of its lane guards it.
+type expected struct {
+	from int64
+	mark *fair.Mark[*Task] // nil: the keys of the lane are not known
 }
 
 // outside is from which instant on rows of the lane wait outside memory. mu is held.
@@ -109,6 +117,12 @@ func (l *Lane) isIn(q *fair.Lane[*Task]) {
 	if l.from != fair.None && l.mark == nil {
 		l.mark = l.all.queue.Mark(q, l.from)
 	}
+	for _, x := range l.expected { // before others of the keys go on
+		if q.IsGated() {
+			x.mark = l.all.queue.Mark(q, x.from)
+		}
+	}
+	l.expected = nil
 	if l.unknown {
 		l.unknown = false
 		l.all.addUnknown(-1)
@@ -147,12 +161,24 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 	if t != nil {
 		m.Lanes.Identify(t)
 	}
-	q := m.Lanes.Of(o.Lane).queueLane()
-	if q == nil || !q.IsGated() {
+	l := m.Lanes.Of(o.Lane)
+	x := &expected{from: o.NotBefore}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch q := l.queueLane(); {
+	case q == nil:
+		l.expected = append(l.expected, x)
+	case !q.IsGated():
 		return func() {}
+	default:
+		x.mark = m.Queue.Mark(q, x.from)
 	}
-	mark := m.Queue.Mark(q, o.NotBefore)
-	return func() { m.Queue.Move(mark, fair.None) }
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.expected = slices.DeleteFunc(l.expected, func(y *expected) bool { return y == x })
+		m.Queue.Move(x.mark, fair.None)
+	}
 }
 
 // The tasks of a timer with overlap "queue" are called in the order of their dues, so its rows come

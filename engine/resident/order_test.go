@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 )
 
 // A row of a timer whose tasks are queued does not come into memory before an earlier one: neither while that waits
@@ -72,5 +73,38 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 	m.Lanes.Of(queued.Lane()).lowest = lastPlace // refill reads
 	for due := int64(5000); due <= 8000; due += 1000 {
 		add(queued, due, true, nil, RowKept)
+	}
+}
+
+// A row is on its way to memory since before the keys of its lane were known: later ones of a key that keeps order wait
+// for it.
+func TestExpectedBeforeTheKeysAreKnown(t *testing.T) {
+	now := int64(100_000)
+	m := New(quietConfig(&now))
+	defer m.Queue.Close()
+	m.Queue.Halt()
+	m.Queue.SetRule(flow.Name{Kind: flow.OfFlow, App: "app", Key: "k"}, &flow.Rule{Started: true, Limit: &flow.Limit{Concurrency: 1, HoldTask: true}})
+	def := everySecond()
+	def.App, def.Flow = "app", engine.FlowOf([]string{"k"})
+	row := func(due int64) engine.Owed {
+		return engine.Owed{Key: engine.Key{Timer: def.ID, Due: due}, Generation: 1, NotBefore: due, Lane: def.Lane()}
+	}
+	first, late := row(1000), row(3000)
+	come, other := m.Expect(nil, &first), m.Expect(nil, &late)
+	other()
+	sh := m.lock(def.ID)
+	task, err := m.addRow(sh, def, row(2000), nil, now)
+	sh.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Enqueue([]*Task{task})
+	q := m.Lanes.Of(def.Lane()).queueLane()
+	if !m.Queue.Lacks(q) {
+		t.Error("a later row goes first")
+	}
+	come()
+	if m.Queue.Lacks(q) {
+		t.Error("the lane waits for a row that has come")
 	}
 }
