@@ -125,9 +125,13 @@ func (a *appFigures) countTargets() int {
 	return len(a.targets)
 }
 
-// Ended counts a task that has ended.
-func (f *Figures) Ended(t *engine.Task) {
-	a := f.of(t.App, t.Ended)
+// Ended counts a task that has ended now.
+func (f *Figures) Ended(t *engine.Task) { f.Found(t, t.Ended) }
+
+// Found counts a task that has ended at now (Unix ms) or before. One that ended before the
+// last minute, or the last hour, is not counted there.
+func (f *Figures) Found(t *engine.Task, now int64) {
+	a := f.of(t.App, now)
 	if a == nil {
 		return
 	}
@@ -135,12 +139,15 @@ func (f *Figures) Ended(t *engine.Task) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended[t.Status] += n
-	hour, minute := a.hour.at(t.Ended), a.minute.at(t.Ended)
-	hour.counts[t.Status] += n
-	minute.counts[t.Status] += n
-	if len(t.Attempts) > 0 && t.Lateness >= 0 {
-		hour.timed.add(t.OwnLateness())
-		minute.timed.add(t.OwnLateness())
+	for _, w := range [...]*window{&a.hour, &a.minute} {
+		if !w.holds(t.Ended, now) {
+			continue
+		}
+		s := w.at(t.Ended)
+		s.counts[t.Status] += n
+		if len(t.Attempts) > 0 && t.Lateness >= 0 {
+			s.timed.add(t.OwnLateness())
+		}
 	}
 }
 

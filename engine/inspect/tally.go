@@ -41,18 +41,23 @@ func (y *Tally) Ended(t *engine.Task) {
 // Decided counts tasks that were stored as ended without a call, and tells those who
 // watch.
 func (y *Tally) Decided(ts []*engine.Task) {
-	y.Found(ts)
 	for _, t := range ts {
+		y.count(t)
 		y.tell(t)
 	}
 }
 
-// Found counts tasks that a start has stored as ended, when nobody watches.
-func (y *Tally) Found(ts []*engine.Task) {
+// Found counts tasks that a start, or a gain of shards, has stored as ended, when nobody
+// watches. now is when they were stored: a start may have decided them a while before.
+func (y *Tally) Found(ts []*engine.Task, now int64) {
 	for _, t := range ts {
-		y.results[t.Status].AddInt64(max(t.Count, 1))
+		y.count(t)
+		y.figures.Found(t, now)
 	}
 }
+
+// count counts a task that was not called, or several.
+func (y *Tally) count(t *engine.Task) { y.results[t.Status].AddInt64(max(t.Count, 1)) }
 
 func (y *Tally) tell(t *engine.Task) {
 	y.figures.Ended(t)

@@ -47,7 +47,10 @@ func (r *Recent) Look(now int64) (perSecond float64, quantiles [3]float64) {
 	return float64(sum.timed.count()) / float64((now/1000*1000-began)/1000+1), sum.timed.quantiles()
 }
 
-// at is the slot of an instant.
+// holds reports whether the window has a slot for an instant, as seen at now.
+func (w *window) holds(at, now int64) bool { return at/w.length > now/w.length-int64(len(w.slots)) }
+
+// at is the slot of an instant that the window holds.
 func (w *window) at(now int64) *slot {
 	n := now / w.length
 	s := &w.slots[n%int64(len(w.slots))]

@@ -229,6 +229,28 @@ func TestStats(t *testing.T) {
 	})
 }
 
+// What a start decides counts for the app as for the service.
+func TestAStartCountsForTheApp(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.replies("unknown", slow(time.Hour))
+		w.make(timer("unknown", delay(5*time.Second), atMostOnce))
+		w.make(timer("missed", every(time.Second), misfire(engine.MisfireSkip, time.Minute)))
+		time.Sleep(6 * time.Second)
+		w.crash(10 * time.Minute)
+		s, err := w.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Ended[engine.Unknown] != 1 || s.Ended[engine.Missed]+s.Ended[engine.Skipped] < 500 {
+			t.Errorf("the service: %v", s.Ended)
+		}
+		app := w.Apps().Page(t.Context(), "app", "", 1).Apps[0]
+		if m := w.AppMinute("app"); m.Ended != s.Ended || app.SinceStart != s.Ended || app.Hour.Ended != s.Ended {
+			t.Errorf("the service has %v, the app %v, in the last hour %v", s.Ended, m.Ended, app.Hour.Ended)
+		}
+	})
+}
+
 // Bulk operations select, count and do.
 func TestBulk(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {

@@ -382,7 +382,7 @@ func (r *recovery) store(ctx context.Context, d *decisions, marks []engine.Mark)
 	if err != nil {
 		return err
 	}
-	r.e.tally.Found(d.Records)
+	r.e.tally.Found(d.Records, r.e.now())
 	r.owing, r.judged = r.owing+len(d.Owe), r.judged+len(d.Records)
 	return nil
 }
