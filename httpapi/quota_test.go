@@ -97,6 +97,22 @@ func TestAQuotaOfTimers(t *testing.T) {
 	if a.str("code") != "quota_exceeded" || !strings.Contains(a.str("detail"), "100 bytes") {
 		t.Error(a.body)
 	}
+	// A dry run refuses what the request would be refused for; it takes no room and counts as no refusal.
+	path := func(name string) string { return "/v1/apps/shop/timers/" + name + "?dry_run=true" }
+	a = n.do("PUT", path("c"), timer("c", "1")).want(429)
+	if want := "the quota of app shop allows 2 timers: the app has 2, and the request adds 1"; a.str("code") != "quota_exceeded" || a.str("detail") != want {
+		t.Error(a.body)
+	}
+	a = n.do("PUT", path("b"), timer("b", strings.Repeat("x", 200))).want(429)
+	if a.str("code") != "quota_exceeded" || !strings.Contains(a.str("detail"), "100 bytes") {
+		t.Error(a.body)
+	}
+	for what, body := range map[string]string{"unchanged": "1", "updated": "2"} {
+		if a = n.do("PUT", path("b"), timer("b", body)).want(200); a.str("result") != what {
+			t.Error(a.body)
+		}
+	}
+	n.do("PUT", path("b"), timer("b", strings.Repeat("x", 200)), "If-None-Match", "*").want(412)
 	a = n.do("POST", batchPath, `{"timers":[`+timer("a", "1")+","+timer("d", "1")+`]}`).want(200)
 	if a.get("results", 0, "status") != 200.0 || a.get("results", 1, "status") != 429.0 {
 		t.Error(a.body)
@@ -106,5 +122,8 @@ func TestAQuotaOfTimers(t *testing.T) {
 		t.Error(a.body)
 	}
 	n.do("DELETE", "/v1/apps/shop/timers/a", "").want(200)
+	for range 2 {
+		n.do("PUT", path("c"), timer("c", "1")).want(200)
+	}
 	n.do("POST", "/v1/timers", timer("c", "1")).want(201)
 }

@@ -206,11 +206,11 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		}
 		return err
 	})
+	if dry && create {
+		err = onlyCreated(did, err)
+	}
 	if err != nil {
 		return reply{}, err
-	}
-	if dry && create && did != change.PutCreated {
-		return reply{}, errExists
 	}
 	if dry {
 		return reply{body: renderFunc(func(b []byte) []byte {
@@ -225,6 +225,15 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		})}, nil
 	}
 	return putReply(v, did), nil
+}
+
+// onlyCreated is the error of a dry PUT with If-None-Match: *. A timer that is there already
+// needs no room.
+func onlyCreated(did change.PutResult, err error) error {
+	if did != change.PutCreated && (err == nil || isFault(err, engine.FaultExceeded)) {
+		return errExists
+	}
+	return err
 }
 
 // missingSecrets are the names of the secrets in the headers of a timer that its app does not have.

@@ -90,17 +90,22 @@ func (e *Maker) Replace(ctx context.Context, id engine.TimerID, match uint32, re
 // redefine makes the change that revise asks for; same tells that it is none. put: a
 // delay that has run out is armed anew.
 func (e *Maker) redefine(ctx context.Context, id engine.TimerID, match uint32, put, dry bool, revise func(engine.Definition) (engine.Definition, error)) (v inspect.View, same bool, err error) {
+	var was, would *engine.Timer // of a dry one
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		d, err := revise(t.Definition)
 		if err != nil {
 			return nil, err
 		}
 		ed, err := e.revised(ctx, t, d, now, put)
-		if same = ed == nil; dry {
+		if same = ed == nil; dry && !same {
+			was, would = t, ed.timer
 			return nil, err
 		}
 		return ed, err
 	})
+	if err == nil && would != nil {
+		err = e.hasRoom(ctx, was, would)
+	}
 	if err != nil {
 		return inspect.View{}, false, err
 	}

@@ -209,8 +209,22 @@ func (e *Maker) creatable(ctx context.Context, d *engine.Definition) error {
 	if err := e.cfg.Open(); err != nil {
 		return err
 	}
-	_, err := e.draft(ctx, d, e.now())
-	return err
+	c, err := e.draft(ctx, d, e.now())
+	if err != nil {
+		return err
+	}
+	return e.hasRoom(ctx, nil, c.Timer)
+}
+
+// hasRoom returns the error of a change that the quota of its app does not allow, before
+// the change is made. No other change may be under way in the same call: Begin may wait for it.
+func (e *Maker) hasRoom(ctx context.Context, was, now *engine.Timer) error {
+	under, err := e.cfg.Quotas.Begin(ctx, now.App)
+	if err != nil {
+		return err
+	}
+	defer under.End()
+	return under.Allows(was, now)
 }
 
 // draft is the change that creates a timer.

@@ -67,6 +67,46 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
+// To ask whether a change is allowed takes no room, and refuses nothing.
+func TestAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := (&store{owned: engine.AllShards}).book()
+		limit(b, Limits{Timers: 1, Bytes: 100}, true)
+		under, err := b.Begin(t.Context(), app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer under.End()
+		timer := func(id engine.TimerID, body int) *engine.Timer {
+			d := engine.Definition{App: app, Callback: engine.Callback{Body: make([]byte, body)}}
+			return &engine.Timer{ID: id, Definition: d, Status: engine.Enabled}
+		}
+		one, large := timer(1, 1), timer(1, 200)
+		for range 2 {
+			if err := under.Allows(nil, one); err != nil {
+				t.Error(err)
+			}
+		}
+		if under.Allows(nil, large) == nil {
+			t.Error("200 bytes are allowed")
+		}
+		room, err := under.Take(nil, one, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		room.End(true)
+		if under.Allows(nil, timer(2, 1)) == nil || under.Allows(one, large) == nil {
+			t.Error("what is too much is allowed")
+		}
+		if err := under.Allows(one, timer(1, 2)); err != nil {
+			t.Error(err)
+		}
+		if got := b.Refusing(); len(got) > 0 {
+			t.Errorf("%q are refused", got)
+		}
+	})
+}
+
 func TestCheck(t *testing.T) {
 	for name, x := range map[string]struct {
 		app    string

@@ -95,17 +95,47 @@ func (r *Room) take(app string, l *Limits, now int64) *refusal {
 	s := r.stock
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	more, no := r.more(app, l, now)
+	if no != nil {
+		return no
+	}
+	r.taken = more
+	s.sum = s.sum.plus(more)
+	return nil
+}
+
+// more is what the change adds to the stock, or why the quota does not allow it. mu of the
+// stock is held.
+func (r *Room) more(app string, l *Limits, now int64) (Size, *refusal) {
+	s := r.stock
 	s.pass(now)
 	more := s.size(r.was).growth(s.size(r.now))
 	switch {
 	case r.disables():
 	case l.Timers > 0 && more.Timers > 0 && s.sum.Timers+more.Timers > int64(l.Timers):
-		return noRoom(app, "timers", int64(l.Timers), s.sum.Timers, more.Timers)
+		return Size{}, noRoom(app, "timers", int64(l.Timers), s.sum.Timers, more.Timers)
 	case l.Bytes > 0 && more.Bytes > 0 && s.sum.Bytes+more.Bytes > int64(l.Bytes):
-		return noRoom(app, "bytes", int64(l.Bytes), s.sum.Bytes, more.Bytes)
+		return Size{}, noRoom(app, "bytes", int64(l.Bytes), s.sum.Bytes, more.Bytes)
 	}
-	r.taken = more
-	s.sum = s.sum.plus(more)
+	return more, nil
+}
+
+// Allows returns the error that Take would return. It takes no room, which other changes
+// would miss, and counts no refusal.
+func (c *Changes) Allows(was, now *engine.Timer) error {
+	if c == nil {
+		return nil
+	}
+	a := c.book.all()[now.App]
+	if a == nil || a.stock == nil {
+		return nil
+	}
+	a.stock.mu.Lock()
+	defer a.stock.mu.Unlock()
+	r := Room{stock: a.stock, was: was, now: now}
+	if _, no := r.more(now.App, &a.limits, c.book.cfg.Now().UnixMilli()); no != nil {
+		return no.fault
+	}
 	return nil
 }
 
