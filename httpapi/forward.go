@@ -229,7 +229,13 @@ func asked(h *fasthttp.Request) *nodes.Request {
 	if q.Method == fasthttp.MethodHead { // the answer to the client leaves the body out
 		q.Method = fasthttp.MethodGet
 	}
-	q.Keep(h.Header.Peek)
+	q.Keep(func(name string) []byte {
+		switch name {
+		case fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch:
+			return joined(&h.Header, name)
+		}
+		return h.Header.Peek(name)
+	})
 	return q
 }
 

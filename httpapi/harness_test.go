@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -147,7 +148,7 @@ type answer struct {
 	body   string
 }
 
-// do makes a request; headers are pairs.
+// do makes a request; headers are pairs. One that is given twice is sent in two lines.
 func (n *testNode) do(method, path, body string, headers ...string) answer {
 	n.t.Helper()
 	q, p := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -166,7 +167,11 @@ func (n *testNode) do(method, path, body string, headers ...string) answer {
 		q.Header.Set("Authorization", "Bearer "+n.token)
 	}
 	for i := 0; i < len(headers); i += 2 {
-		q.Header.Set(headers[i], headers[i+1])
+		if slices.Contains(headers[:i], headers[i]) {
+			q.Header.Add(headers[i], headers[i+1])
+		} else {
+			q.Header.Set(headers[i], headers[i+1])
+		}
 	}
 	if err := n.client.Do(q, p); err != nil {
 		n.t.Fatalf("%s %s: %v", method, path, err)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +19,22 @@ type precondition struct {
 	versions   []uint32
 }
 
+// joined is a header that is a list, which may come in several lines (RFC 9110, 5.3); nil:
+// there is none.
+func joined(h *fasthttp.RequestHeader, name string) []byte {
+	switch lines := h.PeekAll(name); len(lines) {
+	case 0:
+		return nil
+	case 1:
+		return lines[0]
+	default:
+		return bytes.Join(lines, []byte(","))
+	}
+}
+
 // ifMatch reads If-Match. Weak tags never match (RFC 9110, 13.1.1).
 func ifMatch(r *request) (p precondition, err error) {
-	sent := r.http.Request.Header.Peek(fasthttp.HeaderIfMatch)
+	sent := joined(&r.http.Request.Header, fasthttp.HeaderIfMatch)
 	if sent == nil {
 		return p, nil
 	}
@@ -48,7 +62,7 @@ func (p precondition) has(version uint32) bool { return slices.Contains(p.versio
 // onlyNew reads the If-None-Match of a PUT: with *, the timer must not exist.
 func onlyNew(r *request) (bool, error) {
 	h := &r.http.Request.Header
-	sent := h.Peek(fasthttp.HeaderIfNoneMatch)
+	sent := joined(h, fasthttp.HeaderIfNoneMatch)
 	switch {
 	case sent == nil:
 		return false, nil
@@ -67,7 +81,7 @@ var errExists = &engine.Fault{
 // isCurrent reports whether the client of a GET has this version already. Weak and strong
 // tags compare alike here (RFC 9110, 13.1.2).
 func isCurrent(r *request, version uint32) bool {
-	tags := string(r.http.Request.Header.Peek(fasthttp.HeaderIfNoneMatch))
+	tags := string(joined(&r.http.Request.Header, fasthttp.HeaderIfNoneMatch))
 	if tags == "" || !r.http.IsGet() && !r.http.IsHead() {
 		return false
 	}

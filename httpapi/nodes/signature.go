@@ -29,7 +29,7 @@ var signed = [...]string{"If-Match", "If-None-Match", "Idempotency-Key", "Conten
 // Request is what one node asks another.
 type Request struct {
 	Method, Target string              // the target is a path with its query, as it was sent
-	Header         map[string][]string // what there is of the signed headers; the first value of each counts
+	Header         map[string][]string // what there is of the signed headers; the first value of each counts, so a list is in one
 	Body           []byte
 	For            access.Grant // of the client that it is made for
 }
