@@ -164,7 +164,11 @@ func TestNodeIsAsked(t *testing.T) {
 	a.token = "root"
 	owned := func(i int) int { return a.do("GET", "/v1/cluster", "").want(200).count("nodes", i, "shards") }
 	a.do("POST", drain, `{"x":1}`).want(400)
-	a.do("POST", "/v1/cluster/nodes/other/drain", "").want(404)
+	for _, path := range []string{"/v1/cluster/nodes/other/drain", "/v1/cluster/nodes/other/evict"} {
+		if got := a.do("POST", path, "").want(404); got.str("detail") != "no node other has a process: GET /v1/cluster lists the nodes" {
+			t.Error(got.body)
+		}
+	}
 	if got := a.do("POST", drain, "").want(200); got.str("name") != "node-1" || got.str("wish") != "drain" {
 		t.Error(got.body)
 	}

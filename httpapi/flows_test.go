@@ -51,8 +51,12 @@ func TestFlows(t *testing.T) {
 		}
 	}
 	n.do("DELETE", one, "").want(200)
-	n.do("POST", one+"/resume", "").want(404)
-	n.do("POST", "/v1/apps/shop/resume", "").want(404)
+	if a := n.do("POST", one+"/resume", "").want(404); !strings.HasPrefix(a.str("detail"), "flow shop/") {
+		t.Error(a.body)
+	}
+	if a := n.do("POST", "/v1/apps/shop/resume", "").want(404); a.str("detail") != "pause shop not found" {
+		t.Error(a.body)
+	}
 	if a := n.do("POST", "/v1/apps/shop/pause", `{"reason":"why"}`).want(200); a.get("paused") != true || a.str("reason") != "why" {
 		t.Error(a.body)
 	}

@@ -43,6 +43,10 @@ func (rt *route) thing() string {
 		return "incident"
 	case strings.HasPrefix(rt.path, "/v1/targets"):
 		return "target"
+	case strings.HasPrefix(rt.path, "/v1/cluster/nodes"):
+		return "node"
+	case rt.path == "/v1/apps/{app}/pause", rt.path == "/v1/apps/{app}/resume":
+		return "pause"
 	}
 	return cmp.Or(thingOf(rt.path), "timer")
 }

@@ -253,7 +253,7 @@ func (s *Server) problem(r *request, err error) *problem.Problem {
 		err = errNoOwner
 	}
 	p := problem.Of(err)
-	if rt := r.route; p.Code == engine.ErrNotFound.Code && rt != nil {
+	if rt := r.route; errors.Is(err, engine.ErrNotFound) && rt != nil {
 		p.Detail = rt.thing() + " " + r.named() + " not found"
 	}
 	if p.Code != "internal" {
