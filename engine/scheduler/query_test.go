@@ -251,6 +251,67 @@ func TestAStartCountsForTheApp(t *testing.T) {
 	})
 }
 
+// max_runs count the dues from the last time that the timer was created, was enabled while it
+// was disabled, or got another schedule: also those that a disable until an instant leaves out.
+func TestMaxRunsCountFrom(t *testing.T) {
+	runs := func(n int64) engine.Schedule { return engine.Schedule{Every: 10 * time.Second, MaxRuns: n} }
+	off := func(d time.Duration) func(*world, engine.TimerID) {
+		return func(w *world, id engine.TimerID) {
+			until := int64(0) // for good
+			if d > 0 {
+				until = w.now() + d.Milliseconds()
+			}
+			w.disable(id, until)
+		}
+	}
+	on := func(w *world, id engine.TimerID) { w.enable(id, engine.CatchUpNone) }
+	patch := func(w *world, id engine.TimerID) {
+		if _, err := w.Replace(w.t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+			d.Callback.URL += "/changed"
+			return d, nil
+		}); err != nil {
+			w.t.Error(err)
+		}
+	}
+	more := func(w *world, id engine.TimerID) {
+		if err := w.reschedule(id, runs(4)); err != nil {
+			w.t.Error(err)
+		}
+	}
+	for name, x := range map[string]struct {
+		do   []func(*world, engine.TimerID) // at 15 s, 45 s
+		dues []int64
+	}{
+		"nothing":                  {nil, []int64{10, 20, 30}},
+		"another callback":         {[]func(*world, engine.TimerID){patch}, []int64{10, 20, 30}},
+		"enabled while enabled":    {[]func(*world, engine.TimerID){on}, []int64{10, 20, 30}},
+		"disabled until":           {[]func(*world, engine.TimerID){off(10 * time.Second)}, []int64{10, 30}},
+		"disabled until the end":   {[]func(*world, engine.TimerID){off(25 * time.Second), on}, []int64{10}},
+		"disabled and enabled":     {[]func(*world, engine.TimerID){off(0), on}, []int64{10, 50, 60, 70}},
+		"enabled before until":     {[]func(*world, engine.TimerID){off(time.Hour), on}, []int64{10, 50, 60, 70}},
+		"another schedule":         {[]func(*world, engine.TimerID){more}, []int64{10, 20, 30, 40, 50}},
+		"another, when it is over": {[]func(*world, engine.TimerID){patch, more}, []int64{10, 20, 30, 50, 60, 70, 80}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				from := w.now()
+				id := w.make(timer("a", runs(3)))
+				time.Sleep(15 * time.Second)
+				for _, do := range x.do {
+					do(w, id)
+					time.Sleep(30 * time.Second)
+				}
+				time.Sleep(2 * time.Minute)
+				got := dues(w.of("a"))
+				for i := range got {
+					got[i] = (got[i] - from) / 1000
+				}
+				equal(t, "dues", got, x.dues)
+			})
+		})
+	}
+}
+
 // Bulk operations select, count and do.
 func TestBulk(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
