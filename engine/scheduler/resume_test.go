@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -444,7 +445,13 @@ func TestSkippedOnceBesideASlowTier(t *testing.T) {
 	for _, run := range []int{2, 4, 17, 24, 25, 41, 60} {
 		t.Run(fmt.Sprint(run), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
+				var mu sync.Mutex
 				r := rand.New(rand.NewSource(int64(run)))
+				draw := func(n int) int {
+					mu.Lock()
+					defer mu.Unlock()
+					return r.Intn(n)
+				}
 				w.config.MaxWaiting = []int{20, 50, 100, 200}[run%4]
 				w.start()
 				from := w.now() - w.now()%60_000 + 60_000
@@ -455,13 +462,10 @@ func TestSkippedOnceBesideASlowTier(t *testing.T) {
 				for i := range 20 {
 					ids = append(ids, w.make(timer(fmt.Sprint("t", i), cron("* * * * * *"), misfire(engine.MisfireAll, 24*time.Hour))))
 				}
-				time.Sleep(time.Duration(from+60_000+int64(r.Intn(20_000))-w.now()) * time.Millisecond)
+				time.Sleep(time.Duration(from+60_000+int64(draw(20_000))-w.now()) * time.Millisecond)
 				w.before.set(func(op string, _ any) error {
 					if op == "Settle" {
-						w.mu.Lock()
-						d := time.Duration(r.Intn(400)) * time.Millisecond
-						w.mu.Unlock()
-						time.Sleep(d)
+						time.Sleep(time.Duration(draw(400)) * time.Millisecond)
 					}
 					return nil
 				})
@@ -474,9 +478,9 @@ func TestSkippedOnceBesideASlowTier(t *testing.T) {
 					return inner(op, arg)
 				})
 				away.Store(true)
-				time.Sleep(time.Duration(5+r.Intn(10)) * time.Second)
+				time.Sleep(time.Duration(5+draw(10)) * time.Second)
 				away.Store(false)
-				time.Sleep(time.Duration(r.Intn(1500)) * time.Millisecond)
+				time.Sleep(time.Duration(draw(1500)) * time.Millisecond)
 				w.resumeIt(t, k, engine.BacklogSkip)
 				end := w.now()
 				time.Sleep(60 * time.Second)
