@@ -179,10 +179,17 @@ type DeferredTurns struct {
 	// from and of are where the last were taken.
 	from *deferredSecond
 	of   *Lane
+	// seconds are the open seconds of each lane, the first one first. Round has the lanes; Take looks
+	// at the one in place next.
+	seconds map[*Lane][]*deferredSecond
+	round   []*Lane
+	next    int
 }
 
 // NewDeferredTurns makes one.
-func NewDeferredTurns(m *Memory) *DeferredTurns { return &DeferredTurns{m: m} }
+func NewDeferredTurns(m *Memory) *DeferredTurns {
+	return &DeferredTurns{m: m, seconds: map[*Lane][]*deferredSecond{}}
+}
 
 // IsEmpty reports whether nothing is deferred.
 func (ts *DeferredTurns) IsEmpty() bool {
@@ -192,39 +199,89 @@ func (ts *DeferredTurns) IsEmpty() bool {
 	return len(d.open) == 0 && len(d.seconds) == 0
 }
 
-// soon is how long (ms) before its due a one-shot comes into the wheel, if there is room.
-const soon = 2 * second
+const (
+	// soon is how long (ms) before its due a one-shot comes into the wheel, if there is room.
+	soon = 2 * second
+	// looks is at how many lanes Take looks for one with room: there may be 100,000 that are paused.
+	looks = 1000
+)
 
-// Take takes those whose due has come, and those that come soon and that there is room for:
-// of one lane, most at most. When they are in memory, Done is to be called.
-func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
+// Take takes those of one lane whose due has come, and those that come soon and that there is room
+// for. The earliest second has the first turn, whatever room the lane has: at most rows are taken of
+// it, none if rows is 0. Else a lane that may soon call what it gets has a turn, of most: it does not
+// wait for what a paused lane has in an earlier second. When they are in memory, Done is to be called.
+func (ts *DeferredTurns) Take(now int64, most, rows int) []engine.Entry {
 	d := &ts.m.Deferred
-	d.openSeconds(now + soon)
+	ts.add(d.openSeconds(now + soon))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, s := range d.open {
-		for l, ds := range s.lanes {
-			n := 0
-			for room := l.roomAhead(); n < min(len(ds), most) && (ds[n].due <= now || n < room); n++ {
-				es = append(es, engine.Entry{ID: ds[n].id, Due: ds[n].due})
+	if rows > 0 {
+		for _, s := range d.open {
+			if s.pin.at >= now {
+				break
 			}
-			if n == 0 {
-				continue
+			for l, ds := range s.lanes {
+				if ds[0].due <= now {
+					return ts.take(s, l, now, rows, l.roomAhead())
+				}
 			}
-			if s.lanes[l] = ds[n:]; n == len(ds) {
-				delete(s.lanes, l)
-			}
-			ts.from, ts.of = s, l
-			return es
+		}
+	}
+	for range min(len(ts.round), looks) {
+		ts.next %= len(ts.round)
+		l := ts.round[ts.next]
+		ss := ts.seconds[l]
+		if len(ss) == 0 {
+			last := len(ts.round) - 1
+			ts.round[ts.next], ts.round[last] = ts.round[last], nil
+			ts.round = ts.round[:last]
+			delete(ts.seconds, l)
+			continue
+		}
+		ts.next++
+		if room := l.roomAhead(); room > 0 || ss[0].lanes[l][0].due <= now && l.isHurried() {
+			return ts.take(ss[0], l, now, most, room)
 		}
 	}
 	return nil
 }
 
+// take takes those of a lane in a second. The mu of Deferred is held.
+func (ts *DeferredTurns) take(s *deferredSecond, l *Lane, now int64, most, room int) (es []engine.Entry) {
+	ts.from, ts.of = s, l
+	ds := s.lanes[l]
+	n := 0
+	for ; n < min(len(ds), most) && (ds[n].due <= now || n < room); n++ {
+		es = append(es, engine.Entry{ID: ds[n].id, Due: ds[n].due})
+	}
+	if s.lanes[l] = ds[n:]; n == len(ds) {
+		delete(s.lanes, l)
+		ss := ts.seconds[l]
+		i := slices.Index(ss, s)
+		ts.seconds[l] = slices.Delete(ss, i, i+1)
+	}
+	return es
+}
+
+// add adds the lanes of seconds that were opened.
+func (ts *DeferredTurns) add(opened []*deferredSecond) {
+	for _, s := range opened {
+		for l := range s.lanes {
+			ss, ok := ts.seconds[l]
+			if !ok {
+				ts.round = append(ts.round, l)
+			}
+			i, _ := slices.BinarySearchFunc(ss, s.pin.at+1, func(x *deferredSecond, at int64) int { return cmp.Compare(x.pin.at, at) })
+			ts.seconds[l] = slices.Insert(ss, i, s)
+		}
+	}
+}
+
 // IsHurried reports whether the lane of which the last were taken may soon call those that are
 // taken next: it has room in memory.
-func (ts *DeferredTurns) IsHurried() bool {
-	l := ts.of
+func (ts *DeferredTurns) IsHurried() bool { return ts.of.isHurried() }
+
+func (l *Lane) isHurried() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.isGated() || l.resident.Load() < int64(l.all.HeldMost-refillPage) && l.room() > 0
@@ -249,10 +306,9 @@ func (ts *DeferredTurns) Done() {
 	})
 }
 
-// openSeconds takes the seconds that begin before the instant, and sorts them: a copy, for a
+// openSeconds opens the seconds that begin before the instant, and sorts them: a copy, for a
 // second may have a million, and whoever adds to another one does not wait meanwhile.
-func (d *Deferred) openSeconds(before int64) {
-	var opened []*deferredSecond
+func (d *Deferred) openSeconds(before int64) (opened []*deferredSecond) {
 	d.mu.Lock()
 	for at, s := range d.seconds {
 		if at*second < before {
@@ -272,4 +328,5 @@ func (d *Deferred) openSeconds(before int64) {
 			d.mu.Unlock()
 		}
 	}
+	return opened
 }

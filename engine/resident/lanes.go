@@ -17,14 +17,12 @@ import (
 //	due, or row ──► in memory, while its lane has room ──► queue
 //	     └── else ─► a row in the cold tier ──(refill: by lane, in order)──┘
 //
-// A lane (the work of one app for one target, engine.Lane) has room while fewer than
-// limit tasks are in memory in all; beyond that, while it has less than its share,
-// limit divided by the lanes that have any, and at least leastShare (of a small limit a
-// 16th). From the first task that found no room until its last row is read back, a lane
-// is spilled: a one-shot that comes due in it meanwhile becomes a row behind those that
-// wait, so that their order stays, and a recurring timer falls behind: one row stands for
-// all its dues (unfold.go); not so in a shard without such rows, see isBehind. A task in
-// memory costs about 700 bytes.
+// A lane (the work of one app for one target, engine.Lane) has room while fewer than limit tasks are in memory in all;
+// beyond that, while it has less than its share, limit divided by the lanes that have any, and at least leastShare (of a
+// small limit a 16th). From the first task that found no room until its last row is read back, a lane is spilled: a
+// one-shot that comes due in it meanwhile becomes a row behind those that wait, so that their order stays, and a recurring
+// timer falls behind: one row stands for all its dues (unfold.go); not so in a shard without such rows, see isBehind. A
+// task in memory costs about 700 bytes.
 //
 // A lane that goes through a gate of the queue (engine/fair: a pause, the limit of a target or
 // of a flow key) may be held for days, whatever holds it. It has HeldMost tasks in memory at most.
@@ -62,8 +60,7 @@ type Lane struct {
 	// or forgotten. Spilled says that rows wait which are not in memory; it is written under mu.
 	resident atomic.Int64
 	spilled  atomic.Bool
-	// queued is the lane of the queue in which its tasks wait, or one of them; nil: no timer of
-	// the lane came yet. Only queueLane reads it.
+	// queued is the lane of the queue in which its tasks wait, or one of them; nil: no timer came yet. See queueLane.
 	queued atomic.Pointer[fair.Lane[*Task]]
 	ahead  atomic.Int64 // one-shots in the wheel that came while the lane was gated
 	early  atomic.Int64 // of resident: those that are early
@@ -71,17 +68,17 @@ type Lane struct {
 	mu       sync.Mutex // guards all below
 	rowsIn   engine.Set // rows wait of timers in these shards
 	formerIn engine.Set // … and in these shards a former process, or another node, left rows
-	// leaving are the tasks that wait for their row, and go then; while staying, they
-	// stay: refill has read all rows and is about to queue them.
+	// leaving are the tasks that wait for their row, and go then; while staying, they stay: refill has read all rows and is
+	// about to queue them.
 	leaving map[*Task]*fair.Mark[*Task]
 	staying bool
 	// next: all rows that wait are later than this place.
 	next engine.Place
 	// lowest is the lowest place of the rows that joined since refill last looked.
-	lowest engine.Place
+	lowest        engine.Place
+	looked, wakes int64 // when refill found none, and when the next may be tried: see mayLook
 	told
-	// page is how many rows refill reads at a time: fewer where they are ranges, of which
-	// only some are taken in a turn.
+	// page is how many rows refill reads at a time: fewer where they are ranges, of which only some are taken in a turn.
 	page int
 	// stock is how many tasks refill keeps in memory.
 	stock int
@@ -148,8 +145,7 @@ func (ls *Lanes) ofRow(t *engine.Timer, o *engine.Owed) *Lane {
 	return ls.of(t)
 }
 
-// prune forgets the lanes that have nothing. Timers may still point to one of those: see
-// Lane.current. mu is held.
+// prune forgets the lanes that have nothing. Timers may still point to one of those: see Lane.current. mu is held.
 func (ls *Lanes) prune() {
 	for id, l := range ls.byID {
 		l.mu.Lock()
@@ -226,12 +222,11 @@ func (l *Lane) spill(of engine.Set) {
 func (ls *Lanes) AnySpilled() bool { return ls.spilled.Load() > 0 }
 
 const (
-	// Refill keeps at least leastStock tasks of a spilled lane in memory: a lane with 1,000 calls
-	// in flight, each of 100 ms, has 1 s of them. Where little is left, and during a turn half of
-	// what the turn brings was called, it keeps twice as many, up to mostStock; where the stock is
-	// full, half as many: batches for one target take 100,000 tasks a second, and a turn may wait
-	// for a settle of 50,000. The stock is at most a quarter of what may wait in memory, all lanes
-	// together. A turn brings a tenth of the stock.
+	// Refill keeps at least leastStock tasks of a spilled lane in memory: a lane with 1,000 calls in flight, each of
+	// 100 ms, has 1 s of them. Where little is left, and during a turn half of what the turn brings was called, it keeps
+	// twice as many, up to mostStock; where the stock is full, half as many: batches for one target take 100,000 tasks a
+	// second, and a turn may wait for a settle of 50,000. The stock is at most a quarter of what may wait in memory, all
+	// lanes together. A turn brings a tenth of the stock.
 	leastStock = 10_000
 	mostStock  = 80_000
 	// refillPage is how many rows refill reads at most at a time, and fewestRead at least.
@@ -245,6 +240,12 @@ const (
 // few is how many tasks a lane may have beside tasks that wait for their dues again.
 func (ls *Lanes) few() int64 { return min(fewestRead, ls.limit) }
 
+// mayLook reports whether refill looks for rows that are due by a clock that was set back: after it found none it waits
+// until one joins, or the next may be tried, for 2 s at most. It would ask with each turn, for hours. mu is held.
+func (l *Lane) mayLook(now int64) bool {
+	return l.lowest != lastPlace || now < l.looked || now >= min(l.looked+2*second, l.wakes)
+}
+
 // Turn is what a spilled lane may have read in its turn.
 type Turn struct {
 	From    engine.Place // the rows that are later
@@ -253,12 +254,13 @@ type Turn struct {
 	Rows    int          // how many rows at most
 	stood   int          // how many tasks of the lane were in memory before
 	staying bool
+	// If Ahead is not 0, the clock was set back. Rows before Ahead are read to tell when the Next may be tried, see mayLook.
+	Ahead, Next int64
 }
 
 // BeginTurn begins a turn of a lane.
 func (m *Memory) BeginTurn(l *Lane) (t Turn) {
-	// Rows that may be tried before this instant are brought by refill alone: it is raised
-	// before they are read.
+	// Rows that may be tried before this instant are brought by refill alone: it is raised before they are read.
 	t.UpTo = l.all.resuming.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -275,10 +277,10 @@ func (m *Memory) BeginTurn(l *Lane) (t Turn) {
 	case t.Room > 0:
 	case l.lacksRows():
 		t.Room = fewestRead
-	case now < max(m.UpTo.Load(), m.marked.Load()) && l.resident.Load()-l.early.Load() < l.all.few():
+	case now < max(m.UpTo.Load(), m.marked.Load()) && l.resident.Load()-l.early.Load() < l.all.few() && l.mayLook(now):
 		// The clock was set back, in this life or before, and the tasks that fill the lane wait for their
 		// dues again, perhaps for hours. Rows that are due by the present clock go on.
-		t.Room, t.UpTo = int(l.all.few()), min(t.UpTo, now+1)
+		t.Room, t.UpTo, t.Ahead = int(l.all.few()), min(t.UpTo, now+1), t.UpTo
 	}
 	t.Rows = min(t.Room, l.page)
 	t.From = l.next
@@ -314,11 +316,12 @@ func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken, made int) (
 	if resident := int(l.resident.Load()); resident < l.stock/4 && t.stood+made-resident > l.stock/20 {
 		l.stock = min(l.stock*2, mostStock, max(int(l.all.limit)/4, leastStock))
 	}
+	if t.Ahead > 0 && len(rows) == 0 {
+		l.looked, l.wakes = m.now(), t.Next
+	}
 	defer l.tell()
 	switch {
-	case len(rows) == t.Rows:
-		l.staying = false
-	case t.UpTo < l.all.resuming.Load(): // there may be later rows
+	case len(rows) == t.Rows, t.UpTo < l.all.resuming.Load(): // there may be later rows
 		l.staying = false
 	case t.staying && l.lowest == lastPlace:
 		return m.unspill(l)
@@ -332,10 +335,9 @@ func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken, made int) (
 	return false
 }
 
-// unspill queues what was to leave, in order, with all that comes due meanwhile, and
-// lets the lane's dues wait in memory again, unless a row joins meanwhile. The caller
-// holds the mu of the lane; unspill gives it back while it takes the shards' locks,
-// which come first.
+// unspill queues what was to leave, in order, with all that comes due meanwhile, and lets the lane's dues wait in
+// memory again, unless a row joins meanwhile. The caller holds the mu of the lane; unspill gives it back while it takes
+// the shards' locks, which come first.
 func (m *Memory) unspill(l *Lane) bool {
 	for len(l.leaving) > 0 {
 		ts := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *Task) int { return a.Key.Compare(b.Key) })

@@ -186,9 +186,10 @@ const (
 )
 
 // admitDeferred brings one-shots into memory, or into rows, that wait for room in lanes that
-// are held, until ctx ends: see resident.Deferred.
+// are held, until ctx ends: see resident.Deferred. A lane with room does not wait for the rest of others.
 func (e *Scheduler) admitDeferred(ctx context.Context) error {
-	turns, most := resident.NewDeferredTurns(e.memory), page
+	turns := resident.NewDeferredTurns(e.memory)
+	var rested time.Time // until then nothing becomes a row
 	for ctx.Err() == nil {
 		if turns.IsEmpty() {
 			select {
@@ -197,34 +198,47 @@ func (e *Scheduler) admitDeferred(ctx context.Context) error {
 			}
 			continue
 		}
-		began := time.Now()
-		es := turns.Take(e.now(), most)
+		began, now := time.Now(), e.now()
+		rows, rest := idlePage, rested.Sub(began)
+		if rest > 0 {
+			rows = 0
+		}
+		es := turns.Take(now, page, rows)
 		if len(es) == 0 {
-			process.Sleep(ctx, deferredEvery)
+			if rest <= 0 {
+				rest = deferredEvery
+			}
+			process.Sleep(ctx, min(rest, deferredEvery))
 			continue
 		}
+		if e.admitHeld(ctx, es); ctx.Err() == nil {
+			turns.Done()
+		}
+		switch hurried := turns.IsHurried(); {
+		case hurried:
+			process.Sleep(ctx, time.Since(began)) // half of a core
+		case rows == 0: // the lane had room, for a few
+			process.Sleep(ctx, min(idleTurns*time.Since(began), deferredEvery))
+		default:
+			limited, cancel := context.WithTimeout(ctx, mostIdle/2)
+			e.awaitDecisions(limited, 1)
+			cancel()
+			rested = time.Now().Add(min(idleTurns*time.Since(began), mostIdle))
+		}
+	}
+	return nil
+}
+
+// admitHeld brings one-shots into memory, or into rows, however often it has to be tried.
+func (e *Scheduler) admitHeld(ctx context.Context, es []engine.Entry) {
+	for ctx.Err() == nil {
 		read := e.memory.Reads.Begin()
 		err := e.migrator.admit(ctx, es, es[0].Due, read)
 		read.End()
-		for err != nil && ctx.Err() == nil {
-			e.log.Error("cannot read one-shots that are held; trying again", "error", err)
-			process.Sleep(ctx, time.Second)
-			read := e.memory.Reads.Begin()
-			err = e.migrator.admit(ctx, es, es[0].Due, read)
-			read.End()
+		if err == nil || ctx.Err() != nil {
+			return
 		}
-		if ctx.Err() == nil {
-			turns.Done()
-		}
-		if most = idlePage; turns.IsHurried() {
-			most = page
-			process.Sleep(ctx, time.Since(began)) // half of a core
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, mostIdle/2)
-		e.awaitDecisions(limited, 1)
-		cancel()
-		process.Sleep(ctx, min(idleTurns*time.Since(began), mostIdle))
+		e.log.Error("cannot read one-shots that are held; trying again", "error", err)
+		process.Sleep(ctx, time.Second)
 	}
-	return nil
 }

@@ -251,3 +251,59 @@ func pauseOneShots(t *testing.T, w *world, held flow.Name) {
 		t.Errorf("%d calls of %d one-shots, want %d", len(w.calls), len(called), n)
 	}
 }
+
+// While the one-shots of a paused key become rows, those of another app whose key lets 1,000 a second through are on time,
+// although they come due in later seconds.
+func TestDeferredOneShotsOfAPauseDelayNoOthers(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: pause, {Kind: flow.OfFlow, App: "other", Key: "b"}: perSecond(1000)})
+		w.boundGated()
+		w.tierTakes()
+		w.start()
+		due := w.deferPaused(10_000)
+		const n = 2 * gated // 500 a second, from one second after the others
+		for i := range n {
+			w.make(timer(fmt.Sprint("b", i), at(due+1000+int64(i)*2), flows("b"), ofOther))
+		}
+		time.Sleep(time.Duration(due-w.now())*time.Millisecond + 30*time.Second)
+		if late, called := w.latest(); called != n || late > 1000 {
+			t.Errorf("%d of %d calls, at most %d ms late", called, n, late)
+		}
+	})
+}
+
+// tierTakes has each read of definitions take 2 ms, and each settle 5 ms.
+func (w *world) tierTakes() {
+	w.before.set(func(op string, _ any) error {
+		switch op {
+		case "Load":
+			time.Sleep(2 * time.Millisecond)
+		case "Settle":
+			time.Sleep(5 * time.Millisecond)
+		}
+		return nil
+	})
+}
+
+// deferPaused makes one-shots of the key k, with one due in the minute after the one that is loaded.
+func (w *world) deferPaused(n int) (due int64) {
+	due = w.now()/1000*1000 + 100_000
+	for i := range n {
+		w.make(timer(fmt.Sprint("a", i), at(due), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+	}
+	return due
+}
+
+// ofOther makes a timer one of another app, for another target.
+func ofOther(d *engine.Definition) { d.App, d.Callback.URL = "other", "http://127.0.0.2:1/x" }
+
+// latest is by how much a call was late at most, and how many calls there were.
+func (w *world) latest() (late int64, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.calls {
+		late = max(late, c.at-c.key.Due)
+	}
+	return late, len(w.calls)
+}

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"math"
+	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -65,7 +67,11 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 	}
 	begun := e.memory.Reads.Begin()
 	defer begun.End()
-	rows, err := e.cfg.Cold.OwedIn(ctx, e.memory.Owned(), l.ID, turn.From, turn.UpTo-1, turn.Rows)
+	rows, err := e.cfg.Cold.OwedIn(ctx, e.memory.Owned(), l.ID, turn.From, max(turn.UpTo, turn.Ahead)-1, turn.Rows)
+	turn.Next = math.MaxInt64
+	if i := slices.IndexFunc(rows, func(o engine.Owed) bool { return o.NotBefore >= turn.UpTo }); i >= 0 {
+		rows, turn.Next = rows[:i], rows[i].NotBefore
+	}
 	made := 0
 	if err == nil {
 		read, made, err = e.bring(ctx, rows, turn.Room, begun)

@@ -624,3 +624,48 @@ func TestUnprovableDueOfAFormerGeneration(t *testing.T) {
 		}
 	}
 }
+
+// After the clock was set back, the lanes that are full of tasks which wait for it have the cold tier asked for rows every
+// 2 s each, not with each turn: there are none for an hour. What is made meanwhile is called on time.
+func TestStepBackAsksForNoRowsAllTheTime(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting, w.config.MaxCallsPerTarget = 100, 1
+		var reads atomic.Int64
+		w.before.set(func(op string, _ any) error {
+			if op == "OwedIn" {
+				reads.Add(1)
+			}
+			return nil
+		})
+		w.start()
+		const lanes = 20
+		target := func(i int) func(*engine.Definition) {
+			return func(d *engine.Definition) { d.Callback.URL = fmt.Sprintf("http://127.0.0.%d:1/x", i+1) }
+		}
+		for i := range lanes {
+			name := fmt.Sprint(i)
+			w.replies(name, slow(2*time.Second))
+			w.make(timer(name, every(100*time.Millisecond), target(i)))
+		}
+		time.Sleep(2 * time.Minute)
+		w.step(-time.Hour)
+		time.Sleep(time.Minute)
+		before := reads.Load()
+		const seconds = 60
+		time.Sleep(seconds * time.Second)
+		if n := reads.Load() - before; n > lanes*(seconds/2+1) {
+			t.Errorf("the cold tier was asked %d times in %d s, for %d lanes", n, seconds, lanes)
+		}
+		for i := range lanes {
+			w.make(timer(fmt.Sprint("new", i), delay(time.Second+time.Duration(i)*70*time.Millisecond), target(i)))
+		}
+		time.Sleep(5 * time.Second)
+		for i := range lanes {
+			calls := w.of(fmt.Sprint("new", i))
+			if len(calls) != 1 || calls[0].at-calls[0].key.Due > 100 {
+				t.Errorf("a new timer has the calls %v", calls)
+			}
+		}
+	})
+}
