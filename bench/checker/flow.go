@@ -46,7 +46,7 @@ func (c *court) flows() {
 				c.rate(k, t.limit, in)
 			}
 			if t.limit.Concurrency == 1 && t.limit.Hold == "task" {
-				c.inLine(k, in)
+				c.inLine(k, t.from, in)
 			}
 		}
 		for _, p := range k.pauses(asked) {

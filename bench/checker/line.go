@@ -7,8 +7,9 @@ import (
 
 // inLine is L15 of a key with one place that a task keeps until its end: its tasks go one
 // after the other, in the order of their dues. Tasks that were called before the key had one
-// place keep theirs, however many these are, and go side by side.
-func (c *court) inLine(k flowKey, hs []handout) {
+// place keep theirs, however many these are, and go side by side. Tasks that waited at that time (from, Unix µs) may go in
+// the order of their timers' turns.
+func (c *court) inLine(k flowKey, from int64, hs []handout) {
 	slices.SortStableFunc(hs, func(a, b handout) int { return cmp.Compare(a.call.At, b.call.At) })
 	last := map[*Due]int{}   // by task, its last call so far
 	began := map[*Due]bool{} // tasks that were called first since the key has one place
@@ -28,7 +29,7 @@ func (c *court) inLine(k flowKey, hs []handout) {
 			return // nobody knows where on its clock the service saw a due
 		}
 		late := &firsts[i]
-		if !late.due.ordered() {
+		if !late.due.ordered() || late.due.At*1000 <= from {
 			continue
 		}
 		since := (late.due.since(late.call) + c.run.OnTheWay) * 1000
