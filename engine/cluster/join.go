@@ -16,6 +16,7 @@ func (m *Member) join(ctx context.Context) error {
 	var since, last time.Duration
 	n := m.cfg.Node
 	n.State = engine.Serving
+	others, told := NewWatch(n.Name, m.cfg.Times), false
 	for {
 		began := m.cfg.Boot()
 		if now, err := m.read(ctx); err == nil {
@@ -36,8 +37,16 @@ func (m *Member) join(ctx context.Context) error {
 			m.judgeClock()
 			differs, held := m.clock.differs.Load(), m.heldBy(p.Life)
 			// With a wrong clock the life would decide what was due in the shards of the former life: while another
-			// node serves, that node takes them first.
-			waits := differs && m.HasOthers() && held != (engine.Set{})
+			// node serves and beats, that node takes the shards first.
+			silent := others.See(now, true, m.seen.Nodes)
+			heir := func(o engine.Node) bool {
+				return o.Life != 0 && o.Name != n.Name && o.State == engine.Serving && !slices.Contains(silent, o.Pulse())
+			}
+			waits := differs && held != (engine.Set{}) && slices.ContainsFunc(m.seen.Nodes, heir)
+			if waits && !told {
+				told = true
+				m.cfg.Log.Warn("this node waits until another node has taken the shards of its former process")
+			}
 			if !waits && (p.Life == 0 || now-since >= m.listen(&before)) {
 				if before.Journal == n.Journal {
 					m.kept, m.former = held, p.Life

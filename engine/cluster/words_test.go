@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -127,7 +128,12 @@ func TestWrongClockAfterARestart(t *testing.T) {
 			}
 			return seen.Nodes[0]
 		}
-		time.Sleep(10 * time.Second)
+		for range 40 {
+			if err := table.Beat(t.Context(), engine.Node{Name: "b", Life: 2, State: engine.Serving}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(250 * time.Millisecond)
+		}
 		if n := node(); n.Life != 7 {
 			t.Errorf("the node began life %d", n.Life)
 		}
@@ -145,6 +151,64 @@ func TestWrongClockAfterARestart(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// All processes of two nodes were killed at once, and one starts again, or both, with clocks that are an hour ahead of the
+// table's. Nobody else can take the shards: they serve.
+func TestWrongClockAndNobodyLives(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		t.Run(fmt.Sprint("both=", both), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				table, began := memory.NewMembers(memory.NewCold()), time.Now()
+				for i, name := range []string{"a", "b"} {
+					if err := table.Join(t.Context(), engine.Node{Name: name, Life: uint64(7 + i), State: engine.Serving}, engine.Pulse{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var half [2]engine.Set
+				for s := range engine.Shards {
+					half[s%2] = half[s%2].Union(engine.SetOf(s))
+				}
+				for i := range half {
+					if err := table.Take(t.Context(), uint64(7+i), half[i]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var gained atomic.Int64
+				var ends []chan error
+				var ms []*Member
+				for i, name := range []string{"a", "b"} {
+					if i == 1 && !both {
+						break
+					}
+					m := New(Config{
+						Node: engine.Node{Name: name, Life: uint64(17 + i)}, Members: table, Times: usual, Log: slog.New(slog.DiscardHandler),
+						Boot: func() time.Duration { return time.Since(began) }, After: time.After,
+						Wall: func() time.Time { return time.Now().Add(time.Hour) },
+						Gain: func(list []Gained) { gained.Add(int64(len(list))) },
+					})
+					ended := make(chan error, 1)
+					go func() { ended <- m.Run(ctx) }()
+					ends, ms = append(ends, ended), append(ms, m)
+				}
+				time.Sleep(time.Hour)
+				seen, _ := table.Look(t.Context(), 0)
+				for i := range ms {
+					if n := seen.Nodes[i]; n.Life < 17 || !ms[i].Fresh() {
+						t.Errorf("after an hour node %s has life %d, fresh %v", n.Name, n.Life, ms[i].Fresh())
+					}
+				}
+				if gained.Load() != engine.Shards {
+					t.Errorf("%d of %d shards are served", gained.Load(), engine.Shards)
+				}
+				cancel()
+				for _, e := range ends {
+					<-e
+				}
+			})
+		})
+	}
 }
 
 // A beat that takes too long for the lease is told of once, and is known for some minutes.

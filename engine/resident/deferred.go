@@ -179,8 +179,8 @@ type DeferredTurns struct {
 	// from and of are where the last were taken.
 	from *deferredSecond
 	of   *Lane
-	// seconds are the open seconds of each lane, the first one first. Round has the lanes; Take looks
-	// at the one in place next.
+	// seconds are the open seconds of each lane, the first one first. Round has the lanes, and Take goes on
+	// with the lane at index next.
 	seconds map[*Lane][]*deferredSecond
 	round   []*Lane
 	next    int
@@ -202,14 +202,15 @@ func (ts *DeferredTurns) IsEmpty() bool {
 const (
 	// soon is how long (ms) before its due a one-shot comes into the wheel, if there is room.
 	soon = 2 * second
-	// looks is at how many lanes Take looks for one with room: there may be 100,000 that are paused.
+	// Take looks at no more lanes than this for a lane with room: 100,000 lanes may be paused.
 	looks = 1000
 )
 
 // Take takes those of one lane whose due has come, and those that come soon and that there is room
-// for. The earliest second has the first turn, whatever room the lane has: at most rows are taken of
-// it, none if rows is 0. Else a lane that may soon call what it gets has a turn, of most: it does not
-// wait for what a paused lane has in an earlier second. When they are in memory, Done is to be called.
+// for. The earliest second has the first turn, whatever room its lane has: Take takes so many as rows
+// says, of a lane that may soon call them as many as most says. If rows is 0, and where no due has come, a
+// lane that may soon call what it gets has the turn: such a lane does not wait for what a paused lane has in
+// an earlier second. The caller calls Done when they are in memory.
 func (ts *DeferredTurns) Take(now int64, most, rows int) []engine.Entry {
 	d := &ts.m.Deferred
 	ts.add(d.openSeconds(now + soon))
@@ -222,6 +223,9 @@ func (ts *DeferredTurns) Take(now int64, most, rows int) []engine.Entry {
 			}
 			for l, ds := range s.lanes {
 				if ds[0].due <= now {
+					if l.isHurried() { // the lane may soon call them
+						rows = most
+					}
 					return ts.take(s, l, now, rows, l.roomAhead())
 				}
 			}

@@ -149,7 +149,7 @@ func (ls *Lanes) ofRow(t *engine.Timer, o *engine.Owed) *Lane {
 func (ls *Lanes) prune() {
 	for id, l := range ls.byID {
 		l.mu.Lock()
-		if !l.spilled.Load() && l.ahead.Load() == 0 && l.resident.CompareAndSwap(0, forgotten) {
+		if !l.spilled.Load() && len(l.expected) == 0 && l.ahead.Load() == 0 && l.resident.CompareAndSwap(0, forgotten) {
 			delete(ls.byID, id)
 		}
 		l.mu.Unlock()
@@ -240,8 +240,8 @@ const (
 // few is how many tasks a lane may have beside tasks that wait for their dues again.
 func (ls *Lanes) few() int64 { return min(fewestRead, ls.limit) }
 
-// mayLook reports whether refill looks for rows that are due by a clock that was set back: after it found none it waits
-// until one joins, or the next may be tried, for 2 s at most. It would ask with each turn, for hours. mu is held.
+// mayLook reports whether refill looks for rows that are due by a clock that was set back. After a look that found no row,
+// refill waits until a row joins, or the next row may be tried, for 2 s at most: else each turn would ask. mu is held.
 func (l *Lane) mayLook(now int64) bool {
 	return l.lowest != lastPlace || now < l.looked || now >= min(l.looked+2*second, l.wakes)
 }

@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 }
 
 // A row is on its way to memory since before the keys of its lane were known: later ones of a key that keeps order wait
-// for it.
+// for the row, also where many other lanes have come since.
 func TestExpectedBeforeTheKeysAreKnown(t *testing.T) {
 	now := int64(100_000)
 	m := New(quietConfig(&now))
@@ -92,6 +93,11 @@ func TestExpectedBeforeTheKeysAreKnown(t *testing.T) {
 	first, late := row(1000), row(3000)
 	come, other := m.Expect(nil, &first), m.Expect(nil, &late)
 	other()
+	for i := range fewLanes {
+		o := *def
+		o.App = fmt.Sprint("other", i)
+		m.Lanes.Of(o.Lane())
+	}
 	sh := m.lock(def.ID)
 	task, err := m.addRow(sh, def, row(2000), nil, now)
 	sh.mu.Unlock()

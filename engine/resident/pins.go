@@ -81,8 +81,8 @@ func (s leaps) before(w int64) int64 {
 	return w
 }
 
-// endBy reports whether the watermark could pass a span. It does not wait for tasks there: if the clock were set back
-// meanwhile, nothing would be settled until the clock is at the end of the span.
+// endBy reports whether the watermark could pass a span. The watermark does not wait for tasks there: if the clock were
+// set back meanwhile, nothing would be settled until the clock is at the end of the span.
 func (s leaps) endBy(cut int64) bool {
 	return slices.ContainsFunc(s, func(x [2]int64) bool { return x[1] <= cut })
 }

@@ -191,9 +191,9 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	}
 }
 
-// tell has the record of a task stored whose row stays, with the journal, until the watermark has passed the due: the clock
-// was set back, and without the row a later generation might call the due again. The record that is there may say that
-// the task runs. mu is held.
+// tell has the record of an ended task stored whose due is ahead of the clock, for the clock was set back: the stored record
+// may say that the task runs. The row of the task, and what the journal has of the task, stay until the watermark has
+// passed the due: without them a later generation might call the due again. mu is held.
 func (c *Captured) tell(s *engine.Settlement, t *Task, now int64) {
 	if t.state != Done || t.Key.Due <= max(now, c.w) || t.told || t.row == noRow || t.Origin != engine.FromSchedule || t.timer.frozen {
 		return

@@ -28,7 +28,7 @@ type Task struct {
 	awaited      bool             // it is Done, and a request waits for its record: see AwaitSettled
 	told         bool             // it is Done, and its record is stored, ahead of the watermark: see tell
 	intends      bool             // its row is the Intents' to write
-	early        bool             // it waits for the clock, which was set back, to be where it had been: counts in Lane.early
+	early        bool             // the clock was set back, and has not reached what the task waits for: counts in Lane.early
 	version      uint32           // of the timer, which its attempt is made with
 	settle       uint64           // the last settle that names it, see Memory.settle
 	QueuedAt     int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue

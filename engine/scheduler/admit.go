@@ -186,7 +186,7 @@ const (
 )
 
 // admitDeferred brings one-shots into memory, or into rows, that wait for room in lanes that
-// are held, until ctx ends: see resident.Deferred. A lane with room does not wait for the rest of others.
+// are held, until ctx ends: see resident.Deferred. A lane with room does not wait while the turns of other lanes rest.
 func (e *Scheduler) admitDeferred(ctx context.Context) error {
 	turns := resident.NewDeferredTurns(e.memory)
 	var rested time.Time // until then nothing becomes a row

@@ -307,3 +307,35 @@ func (w *world) latest() (late int64, n int) {
 	}
 	return late, len(w.calls)
 }
+
+// The key lets a million a second through, and the tier takes 20 ms for a read: what was deferred at one
+// instant is called soon after it, as the lane has room.
+func TestDeferredOneShotsOfAFastKey(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(1_000_000)})
+		w.boundGated()
+		w.before.set(func(op string, _ any) error {
+			if op == "Load" {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return nil
+		})
+		w.start()
+		due := w.now()/1000*1000 + 100_000
+		const n = 4 * gated
+		for i := range n {
+			w.make(timer(fmt.Sprint("a", i), at(due), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+		}
+		time.Sleep(time.Duration(due-w.now())*time.Millisecond + 60*time.Second)
+		late, called := int64(0), 0
+		w.mu.Lock()
+		for _, c := range w.calls {
+			late, called = max(late, c.at-c.key.Due), called+1
+		}
+		w.mu.Unlock()
+		if called != n || late > 1500 {
+			t.Errorf("%d of %d calls, at most %d ms late", called, n, late)
+		}
+	})
+}

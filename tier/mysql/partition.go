@@ -33,7 +33,7 @@ const (
 type partitions struct {
 	mu   sync.Mutex  // guards days; who changes partitions has it
 	days []int64     // nil: not read yet
-	made atomic.Bool // there are some: who replays waits for nobody who changes them
+	made atomic.Bool // some partitions stand: a replay does not wait for mu
 }
 
 // sweepHistory makes the partitions of the coming days, and drops the oldest day
