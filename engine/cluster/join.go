@@ -15,7 +15,6 @@ func (m *Member) join(ctx context.Context) error {
 	var heard engine.Pulse
 	var since, last time.Duration
 	n := m.cfg.Node
-	n.State = engine.Serving
 	others, told := NewWatch(n.Name, m.cfg.Times), false
 	for {
 		began := m.cfg.Boot()
@@ -35,14 +34,9 @@ func (m *Member) join(ctx context.Context) error {
 				return err
 			}
 			m.judgeClock()
-			differs, held := m.clock.differs.Load(), m.heldBy(p.Life)
-			// With a wrong clock the life would decide what was due in the shards of the former life: while another
-			// node serves and beats, that node takes the shards first.
-			silent := others.See(now, true, m.seen.Nodes)
-			heir := func(o engine.Node) bool {
-				return o.Life != 0 && o.Name != n.Name && o.State == engine.Serving && !slices.Contains(silent, o.Pulse())
-			}
-			waits := differs && held != (engine.Set{}) && slices.ContainsFunc(m.seen.Nodes, heir)
+			held := m.heldBy(p.Life)
+			// By a wrong clock the life would decide what was due in the shards of the former life.
+			waits := m.clock.differs.Load() && held != (engine.Set{}) && m.hasHeir(others, now)
 			if waits && !told {
 				told = true
 				m.cfg.Log.Warn("this node waits until another node has taken the shards of its former process")
@@ -51,11 +45,7 @@ func (m *Member) join(ctx context.Context) error {
 				if before.Journal == n.Journal {
 					m.kept, m.former = held, p.Life
 				}
-				if differs {
-					n.State = engine.Unfit
-				} else {
-					n.State = engine.Serving
-				}
+				n.State = engine.NodeState(m.state.Load()) // unfit, if its clock is wrong
 				err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Join(ctx, n, p) })
 				if err == nil {
 					return nil
@@ -83,6 +73,14 @@ func (m *Member) understands() error {
 		return fmt.Errorf("node %s at %s speaks version %d of the protocol of the nodes, and this program version %d: they may be one apart; upgrade %s first", n.Name, n.Address, n.Speaks, own.Speaks, older)
 	}
 	return nil
+}
+
+// hasHeir reports whether another node serves and beats, as others have seen.
+func (m *Member) hasHeir(others *Watch, now time.Duration) bool {
+	silent := others.See(now, true, m.seen.Nodes)
+	return slices.ContainsFunc(m.seen.Nodes, func(o engine.Node) bool {
+		return o.Life != 0 && o.Name != m.cfg.Node.Name && o.State == engine.Serving && !slices.Contains(silent, o.Pulse())
+	})
 }
 
 // before is the row of the node, as a look read it.
