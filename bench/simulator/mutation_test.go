@@ -71,7 +71,7 @@ var mutations = []mutation{
 		{"engine/scheduler/start.go", "			delete(f.begun, t.Key)\n", ""},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/resident/intent.go", "	s.Owe = append(s.Owe, m.owed(t))\n", "			if t.state != Retrying {\n				s.Owe = append(s.Owe, m.owed(t))\n			}\n"},
+		{"engine/resident/state.go", "	s.Owe = append(s.Owe, m.owed(t))\n", "			if t.state != Retrying {\n				s.Owe = append(s.Owe, m.owed(t))\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},

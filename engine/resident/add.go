@@ -120,7 +120,7 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	sh.attach(t)
 	if o.NotBefore > now {
 		t.move(Retrying)
-		t.waitsAhead(now)
+		t.noteSetBack(now)
 		t.Status = engine.Retrying
 		t.handle = m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})
 		return nil, nil

@@ -1,7 +1,6 @@
 package resident
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 
@@ -188,40 +187,4 @@ func refuseAll(cs []*Intent) {
 	for _, c := range cs {
 		c.refuse()
 	}
-}
-
-// write adds the row of an unfinished task to a settlement, and its attempts. mu is held.
-func (m *Memory) write(s *engine.Settlement, t *Task) {
-	s.Owe = append(s.Owe, m.owed(t))
-	if len(t.Attempts) > 0 {
-		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
-	}
-	t.row, t.shared = rowCurrent, nil
-}
-
-// owed is the row of a task, as the task stands. An attempt that a former process began stays
-// begun until it is repeated: else the next owner would repeat it without its mark. mu is held.
-func (m *Memory) owed(t *Task) engine.Owed {
-	o := engine.Owed{
-		Key: t.Key, Generation: t.Generation, Origin: t.Origin,
-		Begun:     t.past == wasUnended || t.state == Preparing || t.inCall(),
-		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID, OneShot: t.alone(), Held: m.heldFor(t),
-	}
-	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
-		c := t.Task
-		c.Attempts = append([]engine.Attempt(nil), t.Attempts...)
-		o.Task = &c
-	}
-	return o
-}
-
-// place is where its row stands in its lane. mu is held.
-func (t *Task) place() engine.Place {
-	return engine.Place{NotBefore: max(t.NotBefore, t.Key.Due), Key: t.Key}
-}
-
-// alone: see Record. The timer may have been changed since. mu is held.
-func (t *Task) alone() bool {
-	def := t.timer.def
-	return t.Origin == engine.FromSchedule && def.Schedule.OneShot() && t.Key.Due == cmp.Or(def.LastDue, def.At)
 }

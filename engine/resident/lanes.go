@@ -76,7 +76,7 @@ type Lane struct {
 	next engine.Place
 	// lowest is the lowest place of the rows that joined since refill last looked.
 	lowest        engine.Place
-	looked, wakes int64 // when refill found none, and when the next may be tried: see mayLook
+	looked, wakes int64 // when refill found no row, and when the next row may be tried: see mayLook
 	told
 	// page is how many rows refill reads at a time: fewer where they are ranges, of which only some are taken in a turn.
 	page int

@@ -67,7 +67,7 @@ type told struct {
 	from    int64 // outside
 	mark    *fair.Mark[*Task]
 	unknown bool // mark is nil, for the keys of the lane are not known
-	// expected are rows that are on their way to memory since before the keys of the lane were known.
+	// expected are rows on their way to memory of which refill has known since before the keys of the lane were known.
 	expected []*expected
 }
 

@@ -32,7 +32,7 @@ type Captured struct {
 	owe    []*Task // tasks whose rows it writes
 	paid   []engine.Key
 	shared []*sharedRow // those whose last task it names
-	told   []*Task      // see tell
+	ahead  []*Task      // see recordAhead
 	Seen   int          // tasks that it looked at
 	Lines  int
 	// unwritten are successes whose records were left out.
@@ -113,7 +113,7 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
-		c.tell(s, t, now)
+		c.recordAhead(s, t, now)
 		switch {
 		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
@@ -133,7 +133,7 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 		sh.part(x)
 	}
 	c.Seen = len(sh.order)
-	c.Lines = len(c.owe) + len(c.done) + len(c.paid) + len(c.told)
+	c.Lines = len(c.owe) + len(c.done) + len(c.paid) + len(c.ahead)
 	if c.w > sh.watermark && (c.Lines > 0 || marks) {
 		s.Marks = append(s.Marks, engine.Mark{Shard: shard, Fence: sh.fence, W: c.w})
 		sh.settling = max(sh.settling, c.w)
@@ -191,15 +191,15 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	}
 }
 
-// tell has the record of an ended task stored whose due is ahead of the clock, for the clock was set back: the stored record
+// recordAhead has the record of an ended task stored whose due is ahead of the clock, for the clock was set back: the stored record
 // may say that the task runs. The row of the task, and what the journal has of the task, stay until the watermark has
 // passed the due: without them a later generation might call the due again. mu is held.
-func (c *Captured) tell(s *engine.Settlement, t *Task, now int64) {
-	if t.state != Done || t.Key.Due <= max(now, c.w) || t.told || t.row == noRow || t.Origin != engine.FromSchedule || t.timer.frozen {
+func (c *Captured) recordAhead(s *engine.Settlement, t *Task, now int64) {
+	if t.state != Done || t.Key.Due <= max(now, c.w) || t.recorded || t.row == noRow || t.Origin != engine.FromSchedule || t.timer.frozen {
 		return
 	}
-	t.told = true
-	c.told = append(c.told, t)
+	t.recorded = true
+	c.ahead = append(c.ahead, t)
 	s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone(), Kept: true})
 }
 
@@ -375,8 +375,8 @@ func (m *Memory) GiveBack(c *Captured) {
 	for _, t := range c.owe {
 		t.touch()
 	}
-	for _, t := range c.told {
-		t.told = false
+	for _, t := range c.ahead {
+		t.recorded = false
 	}
 	for _, t := range c.done {
 		if t.shared != nil {

@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -98,34 +99,34 @@ func (t *Task) move(to State) {
 	case to == Parked:
 		t.timer.parked++
 	case to == Retrying && len(t.Attempts) == t.Base: // the clock is behind its due
-		t.comesEarly()
+		t.countEarly()
 	}
 }
 
-// comesEarly counts a task as early. mu is held.
-func (t *Task) comesEarly() {
+// countEarly counts a task as early. mu is held.
+func (t *Task) countEarly() {
 	if !t.early {
 		t.early = true
 		t.Lane.early.Add(1)
 	}
 }
 
-// waitsAhead counts a task as early that waits for an instant ahead of a clock that was set back: for longer than a
-// backoff may last, or for another task of its timer and then for its due. mu is held.
-func (t *Task) waitsAhead(now int64) {
+// noteSetBack counts a task as early if the clock was set back since the instant was chosen that the task waits for: the
+// task waits for longer than a backoff may last, or waits for another task of its timer, before its own due. mu is held.
+func (t *Task) noteSetBack(now int64) {
 	if t.NotBefore-now > t.timer.def.Retry.MaxBackoff.Milliseconds() || t.state == Parked && t.Key.Due > now {
-		t.comesEarly()
+		t.countEarly()
 	}
 }
 
-// SetBack notes that the clock was set back: tasks may wait for hours, and others of their lanes do not wait for them.
+// SetBack notes that the clock was set back: tasks may wait for hours, and other tasks of their lanes do not wait for them.
 func (m *Memory) SetBack() {
 	now := m.now()
 	for i := range m.shards {
 		sh := m.lockShard(i)
 		for _, t := range sh.order {
 			if t.state == Retrying || t.state == Parked {
-				t.waitsAhead(now)
+				t.noteSetBack(now)
 			}
 		}
 		sh.mu.Unlock()
@@ -150,6 +151,42 @@ func (t *Task) touch() {
 	if t.row == rowCurrent {
 		t.row = rowStale
 	}
+}
+
+// write adds the row of an unfinished task to a settlement, and its attempts. mu is held.
+func (m *Memory) write(s *engine.Settlement, t *Task) {
+	s.Owe = append(s.Owe, m.owed(t))
+	if len(t.Attempts) > 0 {
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
+	}
+	t.row, t.shared = rowCurrent, nil
+}
+
+// owed is the row of a task, as the task stands. An attempt that a former process began stays
+// begun until it is repeated: else the next owner would repeat it without its mark. mu is held.
+func (m *Memory) owed(t *Task) engine.Owed {
+	o := engine.Owed{
+		Key: t.Key, Generation: t.Generation, Origin: t.Origin,
+		Begun:     t.past == wasUnended || t.state == Preparing || t.inCall(),
+		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID, OneShot: t.alone(), Held: m.heldFor(t),
+	}
+	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
+		c := t.Task
+		c.Attempts = append([]engine.Attempt(nil), t.Attempts...)
+		o.Task = &c
+	}
+	return o
+}
+
+// place is where the row of the task stands in its lane. mu is held.
+func (t *Task) place() engine.Place {
+	return engine.Place{NotBefore: max(t.NotBefore, t.Key.Due), Key: t.Key}
+}
+
+// alone: see Record. The timer may have been changed since. mu is held.
+func (t *Task) alone() bool {
+	def := t.timer.def
+	return t.Origin == engine.FromSchedule && def.Schedule.OneShot() && t.Key.Due == cmp.Or(def.LastDue, def.At)
 }
 
 // past is what is known of attempts that a former process may have made.

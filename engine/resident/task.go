@@ -26,7 +26,7 @@ type Task struct {
 	ranged       bool             // its due lies in a range, whose row does not tell which are over
 	busy         bool             // counts in Timer.busy
 	awaited      bool             // it is Done, and a request waits for its record: see AwaitSettled
-	told         bool             // it is Done, and its record is stored, ahead of the watermark: see tell
+	recorded     bool             // it is Done, and its record is stored before the watermark has passed its due: see recordAhead
 	intends      bool             // its row is the Intents' to write
 	early        bool             // the clock was set back, and has not reached what the task waits for: counts in Lane.early
 	version      uint32           // of the timer, which its attempt is made with

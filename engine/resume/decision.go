@@ -70,7 +70,8 @@ func (x *decision) add(ctx context.Context, t *engine.Timer) (ready bool, err er
 		x.d.cfg.LeaveOut(t.ID, err)
 		return true, nil
 	}
-	// A clock that is behind the backlog decides nothing: the tasks stay closed until the clock is there, and ask again.
+	// While the clock is behind the end of the backlog, no due is decided. The queue hands out none of the tasks until
+	// the clock has reached that end; then each task asks for a decision again.
 	behind := x.now < b.UpTo()
 	y := decided{timer: t, whole: !behind}
 	if y.waits, ready = m.Waiting(t); !ready {

