@@ -669,3 +669,23 @@ func TestStepBackAsksForNoRowsAllTheTime(t *testing.T) {
 		}
 	})
 }
+
+// Retries fill a lane, with the dues that wait for them, and the clock is set back by an hour: a timer of the lane that is
+// made then is called.
+func TestStepBackBesideRetries(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 4
+		w.start()
+		for _, name := range []string{"a", "b", "c"} {
+			w.behave(name, func(*call) reply { return fail })
+			w.make(timer(name, every(time.Second), overlap(engine.OverlapQueue), retry(10, 20*time.Second, 1)))
+		}
+		time.Sleep(30 * time.Second)
+		w.step(-time.Hour)
+		w.make(timer("new", every(time.Second)))
+		time.Sleep(30*time.Second + 500*time.Millisecond)
+		if n := len(w.of("new")); n < 25 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}

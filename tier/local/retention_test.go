@@ -51,7 +51,8 @@ func settle(t *testing.T, s *Store, st *engine.Settlement, ks ...engine.Key) {
 // A row that cannot be read, to which a range leads, keeps no other day of history.
 func TestRetentionBesideDamage(t *testing.T) {
 	inRange := engine.Key{Timer: 1, Due: firstDay + 2*hour}
-	for name, key := range map[string][]byte{"a timer": timerKey(nil, 1), "a record": recordKey(nil, inRange), "none": nil} {
+	rowOfRange := owedKey(nil, engine.Key{Timer: 1, Due: firstDay + hour})
+	for name, key := range map[string][]byte{"a timer": timerKey(nil, 1), "a record": recordKey(nil, inRange), "the range": rowOfRange, "none": nil} {
 		t.Run(name, func(t *testing.T) {
 			s := withRange(t)
 			ks := []engine.Key{inRange}
@@ -72,6 +73,9 @@ func TestRetentionBesideDamage(t *testing.T) {
 			ts, _, err := s.Tasks(t.Context(), engine.TaskFilter{From: firstDay + day}, engine.Key{}, 100)
 			if err != nil || len(ts) != 1 {
 				t.Errorf("%d records of the days after the first are left, want 1 (%v)", len(ts), err)
+			}
+			if _, err := s.Task(t.Context(), engine.Key{Timer: 2, Due: firstDay + hour}); err != nil {
+				t.Errorf("the day of a record in the range has gone: %v", err)
 			}
 		})
 	}
