@@ -66,7 +66,7 @@ func TestBacklogLeavesRoom(t *testing.T) {
 }
 
 // Beside calls that begin on time, 100 a second, a backlog of 300 has 4 calls in flight at first, and
-// twice as many after each 60 ms, up to half of the places, however long the calls take. A backlog
+// 4 more after each 60 ms, up to half of the places, however long the calls take. A backlog
 // that comes a second or more after the end of the former one begins slowly again.
 func TestBacklogBeginsSlowly(t *testing.T) {
 	for _, took := range []time.Duration{20 * time.Millisecond, 5 * time.Second} {
@@ -83,7 +83,7 @@ func TestBacklogBeginsSlowly(t *testing.T) {
 				}
 				mu.Lock()
 				calls++
-				for step := min(int(time.Since(came)/backlogStep), len(most)-1); step < len(most); step++ {
+				for step := int(time.Since(came) / backlogStep); step < len(most); step++ {
 					most[step] = max(most[step], calls)
 				}
 				mu.Unlock()
@@ -103,7 +103,7 @@ func TestBacklogBeginsSlowly(t *testing.T) {
 				}
 				q.Push(items...)
 			}
-			slowly, atOnce := [5]int{4, 8, 16, half, half}, [5]int{half, half, half, half, half}
+			slowly, atOnce := [5]int{4, 8, 12, 16, 20}, [5]int{half, half, half, half, half}
 			for _, x := range []struct {
 				pause time.Duration // since the end of the former backlog
 				want  [5]int

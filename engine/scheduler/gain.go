@@ -124,7 +124,6 @@ func (m *migrator) gain(ctx context.Context) error {
 		}
 		m.gaining = nil
 		m.e.log.Info("gained shards", "shards", len(g.fences), "took", time.Since(g.began).Round(time.Millisecond))
-		m.wake() // their minutes are filled
 	}
 }
 
@@ -162,7 +161,9 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 				return fmt.Errorf("cannot load what is due next: %w", err)
 			}
 		}
-		m.gaps.add(g.of, e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))
+		if m.gaps.add(g.of, e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load())); m.gained.IsZero() {
+			m.gained = time.Now()
+		}
 		e.memory.Gain(g.of)
 		g.done = gainOwned
 	}

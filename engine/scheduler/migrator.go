@@ -61,6 +61,7 @@ type migrator struct {
 	dropped int64         // up to where the warm tier was told to forget
 	resumed int64         // up to where rows of owed were read
 	gaining *gaining      // nil: no gain is under way
+	gained  time.Time     // when the first gain left gaps that are not mended; zero: there are none
 	trouble trouble
 
 	warmTrouble trouble // with the warm tier
@@ -92,7 +93,7 @@ func (m *migrator) run(ctx context.Context) error {
 		m.trouble.tell(m.e.log, "cannot load what is due next; trying again", err)
 		now := m.e.now()
 		wait := time.Duration(now/minute*minute+minute-now) * time.Millisecond
-		if err != nil || m.e.tiers.WarmAway() || m.pause > 0 {
+		if err != nil || m.e.tiers.WarmAway() || m.pause > 0 || !m.gained.IsZero() {
 			wait = time.Second
 		}
 		select {

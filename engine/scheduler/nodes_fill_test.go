@@ -124,3 +124,45 @@ func TestGainFillsItsShards(t *testing.T) {
 		b.settle()
 	})
 }
+
+// A node that gains shards fills the warm tier for them when what they owe has been called, and rests between two pages.
+func TestGainFillsSlowly(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		startAll(ws)
+		for i := range 20 {
+			a.make(timer(fmt.Sprint("minutely-", i), cron(fmt.Sprint(i, " * * * * *"))))
+		}
+		time.Sleep(time.Duration(60_000-w.now()%60_000+20_000) * time.Millisecond) // the minutes until the end of the test are loaded
+		const took = 20 * time.Millisecond
+		var mu sync.Mutex
+		var puts []time.Time
+		b.puts.set(func([]engine.Entry) {
+			mu.Lock()
+			puts = append(puts, time.Now())
+			mu.Unlock()
+			time.Sleep(took)
+		})
+		a.kill()
+		for b.node.owns() < engine.Shards {
+			time.Sleep(10 * time.Millisecond)
+		}
+		gained := time.Now()
+		time.Sleep(15 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(puts) < 6 {
+			t.Fatalf("the warm tier was filled by %d pages", len(puts))
+		}
+		if d := puts[0].Sub(gained); d < 4900*time.Millisecond || d > 7*time.Second {
+			t.Errorf("the first page was put %v after the gain", d)
+		}
+		for i := range len(puts) - 1 {
+			if d := puts[i+1].Sub(puts[i]); d < 5*took {
+				t.Errorf("page %d was put %v after the one before", i+1, d)
+			}
+		}
+	})
+}
