@@ -231,6 +231,11 @@ func (c *sharedCold) Task(ctx context.Context, k engine.Key) (t *engine.Task, er
 	return t, err
 }
 
+func (c *sharedCold) Taken(ctx context.Context, ranges []engine.Owed) (taken []bool, err error) {
+	err = c.l.read(ctx, func() (err error) { taken, err = c.Cold.Taken(ctx, ranges); return err })
+	return taken, err
+}
+
 func (c *sharedCold) Ranks(ctx context.Context, ks []engine.Key) (ranks []engine.Rank, err error) {
 	err = c.l.read(ctx, func() (err error) { ranks, err = c.Cold.Ranks(ctx, ks); return err })
 	return ranks, err

@@ -104,3 +104,24 @@ func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, rea
 	unfolded, made, err := e.unfold(ctx, ranges, room-len(singles))
 	return len(singles) + unfolded, len(singles) + made, err
 }
+
+// unfold brings the first dues of ranges into memory that the lane has room for. done is
+// how many of the ranges have had their turn, and made how many tasks came of them.
+func (e *Scheduler) unfold(ctx context.Context, ranges []engine.Owed, room int) (done, made int, err error) {
+	read := len(ranges)
+	ranges = slices.DeleteFunc(ranges, func(o engine.Owed) bool { return e.memory.IsTurning(o.Key) }) // they need no turn
+	n := min(len(ranges), max(room/unfoldTurn, 1), unfoldRanges)
+	if n == 0 {
+		return read, 0, nil
+	}
+	e.standAgain(ranges[n:])
+	done, made, err = e.unfoldPart(ctx, ranges[:n], max(room/n, unfoldTurn))
+	return read - len(ranges) + done, made, err
+}
+
+// standAgain has refill come back to ranges.
+func (e *Scheduler) standAgain(os []engine.Owed) {
+	for i := range os {
+		e.memory.Lanes.Of(os[i].Lane).Waits(os[i].Place())
+	}
+}

@@ -133,6 +133,11 @@ func (m *mortalCold) LastTask(ctx context.Context, id engine.TimerID) (t *engine
 	return t, err
 }
 
+func (m *mortalCold) Taken(ctx context.Context, ranges []engine.Owed) (taken []bool, err error) {
+	err = m.do("Taken", nil, func() (err error) { taken, err = m.Cold.Taken(ctx, ranges); return err })
+	return taken, err
+}
+
 func (m *mortalCold) Ranks(ctx context.Context, ks []engine.Key) (ranks []engine.Rank, err error) {
 	err = m.do("Ranks", nil, func() (err error) { ranks, err = m.Cold.Ranks(ctx, ks); return err })
 	return ranks, err

@@ -31,27 +31,6 @@ const (
 	unfoldRanges = 64
 )
 
-// unfold brings the first dues of ranges into memory that the lane has room for. done is
-// how many of the ranges have had their turn, and made how many tasks came of them.
-func (e *Scheduler) unfold(ctx context.Context, ranges []engine.Owed, room int) (done, made int, err error) {
-	read := len(ranges)
-	ranges = slices.DeleteFunc(ranges, func(o engine.Owed) bool { return e.memory.IsTurning(o.Key) }) // they need no turn
-	n := min(len(ranges), max(room/unfoldTurn, 1), unfoldRanges)
-	if n == 0 {
-		return read, 0, nil
-	}
-	e.standAgain(ranges[n:])
-	done, made, err = e.unfoldPart(ctx, ranges[:n], max(room/n, unfoldTurn))
-	return read - len(ranges) + done, made, err
-}
-
-// standAgain has refill come back to ranges.
-func (e *Scheduler) standAgain(os []engine.Owed) {
-	for i := range os {
-		e.memory.Lanes.Of(os[i].Lane).Waits(os[i].Place())
-	}
-}
-
 // unfolding is one transaction.
 type unfolding struct {
 	e        *Scheduler
@@ -62,6 +41,7 @@ type unfolding struct {
 	shared   []sharing
 	waits    []engine.Owed
 	unfolded []unfolded
+	looks    map[engine.Key]look
 	claims   []func() // of timers
 	pins     []*resident.Pin
 }
@@ -81,7 +61,7 @@ type unfolded struct {
 }
 
 func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) (done, made int, err error) {
-	u := &unfolding{e: e, timers: map[engine.TimerID]*engine.Timer{}}
+	u := &unfolding{e: e, timers: map[engine.TimerID]*engine.Timer{}, looks: map[engine.Key]look{}}
 	defer func() { u.end() }()
 	var mine []engine.Owed
 	for _, o := range os {
@@ -103,8 +83,17 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	if err != nil {
 		return 0, 0, err
 	}
+	found := make([]timerRange, 0, len(mine))
 	for i, o := range mine {
-		if err := u.add(ctx, defs[i], o, most); err != nil {
+		if r, ok := u.read(defs[i], o); ok {
+			found = append(found, r)
+		}
+	}
+	if err := u.look(ctx, found, most); err != nil {
+		return 0, 0, err
+	}
+	for i := range found {
+		if err := u.add(ctx, &found[i], most); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -190,26 +179,39 @@ func (u *unfolding) end() {
 	u.claims, u.pins = nil, nil
 }
 
-// add unfolds one range.
-func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, most int) error {
+// timerRange is a range with its timer.
+type timerRange struct {
+	engine.Owed
+	timer *engine.Timer
+	plan  plan.Plan
+}
+
+// read reads the timer of a range.
+func (u *unfolding) read(definition []byte, o engine.Owed) (r timerRange, ok bool) {
 	var t *engine.Timer
 	if definition != nil {
 		var err error
 		if t, err = engine.DecodeTimer(definition); err != nil {
 			u.e.leaveOut(o.Key.Timer, err)
-			return nil // its row stays
+			return r, false // its row stays
 		}
 		u.e.memory.Lanes.Identify(t)
 	}
 	if t == nil || t.Generation != o.Generation {
 		u.e.memory.Former.End(o.Key.Timer, nil, t, u.e.now())
-		return nil
+		return r, false
 	}
 	p, err := plan.Of(t)
 	if err != nil {
 		u.e.leaveOut(t.ID, err)
-		return nil // its row stays
+		return r, false // its row stays
 	}
+	return timerRange{o, t, p}, true
+}
+
+// add unfolds one range.
+func (u *unfolding) add(ctx context.Context, r *timerRange, most int) error {
+	o, t := r.Owed, r.timer
 	if u.e.memory.IsTurning(o.Key) {
 		return nil // the wheel goes through it already
 	}
@@ -233,7 +235,7 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 			return nil
 		}
 	}
-	return u.unfold(ctx, t, &p, o, most)
+	return u.unfold(ctx, t, &r.plan, o, most)
 }
 
 // isLater reports whether the timer of a range has an earlier range, or an earlier row that is
@@ -345,42 +347,4 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 	}
 	u.d.Owe = append(u.d.Owe, rows...)
 	return left, nil
-}
-
-// own are the dues of a range up to an instant that have a task in memory, a final record or a
-// row. after is that instant, or the last of those dues of to at most that follow at once: what is
-// left of the range has the key of its first due, whose row it would replace.
-func (u *unfolding) own(ctx context.Context, p *plan.Plan, o engine.Owed, upTo, to int64) (own policy.Spans, after int64, err error) {
-	after = upTo
-	for ahead := 1; ; ahead *= 2 {
-		last := after
-		for range ahead {
-			due, ok := p.Next(last)
-			if !ok || due > to {
-				break
-			}
-			last = due
-		}
-		if own, err = u.ownDues(ctx, o, last); err != nil {
-			return nil, 0, err
-		}
-		for after < last {
-			due, _ := p.Next(after)
-			if !own.Has(due) {
-				return own, after, nil
-			}
-			after = due
-		}
-		if due, ok := p.Next(after); !ok || due > to {
-			return own, after, nil
-		}
-	}
-}
-
-// ownDues reads them. Memory comes first: what leaves it was stored before.
-func (u *unfolding) ownDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	own := u.e.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to)
-	stored, err := u.e.StoredDues(ctx, o, to)
-	own = append(own, stored...)
-	return own.Ordered(), err
 }

@@ -50,6 +50,29 @@ func (s *Store) Ranks(ctx context.Context, ks []engine.Key) ([]engine.Rank, erro
 	return ranks, nil
 }
 
+// Taken reports whether dues in ranges have a record, or a row of their own.
+func (s *Store) Taken(ctx context.Context, ranges []engine.Owed) ([]bool, error) {
+	taken := make([]bool, len(ranges))
+	for i, o := range ranges {
+		ts, next, err := s.Tasks(ctx, engine.TaskFilter{Timer: o.Key.Timer, From: o.Key.Due, To: o.To + 1}, engine.Key{}, 1)
+		if err != nil && !errors.As(err, new(*engine.Damage)) {
+			return nil, err
+		}
+		if taken[i] = err != nil || len(ts) > 0 || next != (engine.Key{}); taken[i] {
+			continue
+		}
+		rows, err := s.OwedPage(ctx, o.Key.Timer, o.Key.Due-1, takenRows)
+		if err != nil {
+			return nil, err
+		}
+		taken[i] = len(rows) == takenRows || slices.ContainsFunc(rows, func(x engine.Owed) bool { return x.To == 0 && x.Key.Due <= o.To })
+	}
+	return taken, nil
+}
+
+// takenRows is how many rows of a timer Taken reads: the first is the range.
+const takenRows = 16
+
 func (w *view) task(k engine.Key) (*engine.Task, error) {
 	key := recordKey(nil, k)
 	b, err := w.get(key)

@@ -101,6 +101,22 @@ func (c *Cold) Ranks(_ context.Context, ks []engine.Key) ([]engine.Rank, error) 
 	return ranks, nil
 }
 
+// Taken reports whether dues in ranges have a record, or a row of their own.
+func (c *Cold) Taken(_ context.Context, ranges []engine.Owed) ([]bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := make([]bool, len(ranges))
+	for i, o := range ranges {
+		for k, row := range c.owed.of(o.Key.Timer, o.Key.Due-1) {
+			taken[i] = taken[i] || row.To == 0 && k.Due <= o.To
+		}
+		for k := range c.tasks.Ascend(btreemap.GE(engine.Key{Due: o.To, Timer: math.MaxUint64}), btreemap.LE(engine.Key{Due: o.Key.Due})) {
+			taken[i] = taken[i] || k.Timer == o.Key.Timer
+		}
+	}
+	return taken, nil
+}
+
 // LastTask is the newest record of a timer.
 func (c *Cold) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
 	ts, _, err := c.Tasks(ctx, engine.TaskFilter{Timer: id}, engine.Key{}, 1)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"xtimer/engine"
 )
@@ -84,6 +85,46 @@ func readRanks(buf *[]byte, tail string, n int, key func(i int) engine.Key, scan
 				return err
 			})
 		})
+}
+
+// Taken reports whether dues in ranges have a record, or a row of their own. It does not tell several
+// ranges of one timer apart.
+func (s *Store) Taken(ctx context.Context, ranges []engine.Owed) ([]bool, error) {
+	taken := make([]bool, len(ranges))
+	for from := 0; from < len(ranges); from += keyedRows {
+		part := ranges[from:min(from+keyedRows, len(ranges))]
+		in := make([]string, len(part))
+		for i, o := range part {
+			in[i] = fmt.Sprintf("timer=%d AND due>=%d AND due<=%d", o.Key.Timer, o.Key.Due, o.To)
+		}
+		where := "(" + strings.Join(in, " OR ") + ")"
+		var timers map[engine.TimerID]bool
+		err := s.read(ctx, "read which dues are taken", func(ctx context.Context) error {
+			timers = map[engine.TimerID]bool{}
+			for _, q := range []string{
+				"SELECT DISTINCT timer FROM tasks FORCE INDEX (by_timer) WHERE " + where,
+				"SELECT DISTINCT timer FROM owed FORCE INDEX (PRIMARY) WHERE `until`=0 AND " + where,
+			} {
+				err := s.scan(ctx, q, func(rows *sql.Rows) error {
+					var id engine.TimerID
+					err := rows.Scan(&id)
+					timers[id] = true
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, o := range part {
+			taken[from+i] = timers[o.Key.Timer]
+		}
+	}
+	return taken, nil
 }
 
 // LastTask is the newest record of a timer.

@@ -163,6 +163,49 @@ func ranks(s *cold) {
 	s.same("none", len(none), 0)
 }
 
+func taken(s *cold) {
+	ranged := func(id engine.TimerID, from, to int64) engine.Owed {
+		return engine.Owed{Key: engine.Key{Timer: id, Due: from}, To: to, NotBefore: from}
+	}
+	var ranges, rows []engine.Owed
+	var tasks []*engine.Task
+	var want []bool
+	for id := engine.TimerID(1); id <= 600; id++ { // many, each of another timer
+		due, from, to := t0+day+int64(id), t0+day, t0+day+hour
+		is := false
+		switch id % 8 {
+		case 0: // nothing
+		case 1:
+			tasks, is = append(tasks, task(id, due, engine.Succeeded, 1)), true
+		case 2:
+			tasks, from, to, is = append(tasks, task(id, due, engine.Missed, 0)), due, due, true
+		case 3: // before and after
+			tasks, from = append(tasks, task(id, due-1, engine.Succeeded, 1), task(id, to+1, engine.Succeeded, 1)), due
+			rows = append(rows, owed(id, due-2, due), owed(id, to+2, due))
+		case 4:
+			rows, is = append(rows, owed(id, due, due)), true
+		case 5:
+			rows, from, to, is = append(rows, owed(id, due, due)), due, due, true
+		case 6:
+			rows = append(rows, ranged(id, from, to), ranged(id, due, due+1))
+		case 7: // a row behind many ranges
+			for i := range int64(40) {
+				rows = append(rows, ranged(id, from+i, from+i))
+			}
+			rows, is = append(rows, owed(id, from+50, due)), true
+		}
+		ranges, want = append(ranges, ranged(id, from, to)), append(want, is)
+	}
+	s.settleTasks(tasks...)
+	s.settle(&engine.Settlement{Owner: "n", Owe: rows})
+	got, err := s.Taken(s.ctx, ranges)
+	s.ok(err)
+	s.same("taken", got, want)
+	none, err := s.Taken(s.ctx, nil)
+	s.ok(err)
+	s.same("none", len(none), 0)
+}
+
 func recordReplaces(s *cold) {
 	full := task(1, t0, engine.Dead, 3)
 	full.Name, full.Reason, full.Lateness, full.Ended = "näme", engine.ReasonAttempts, 412_000, t0+99

@@ -77,6 +77,7 @@ var promises = []struct {
 	{"many records of a timer are found in one hour", historyIsDense},
 	{"the newest record of a timer is found", lastTask},
 	{"the ranks of many records are told in the order of their keys", ranks},
+	{"dues are taken that have a record, or a row that is no range", taken},
 	{"a record replaces its former", recordReplaces},
 	{"sweep archives what is finished", sweepArchives},
 	{"sweep keeps what is owed", sweepKeepsOwed},
