@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
@@ -124,4 +125,99 @@ func (e *Scheduler) standAgain(os []engine.Owed) {
 	for i := range os {
 		e.memory.Lanes.Of(os[i].Lane).Waits(os[i].Place())
 	}
+}
+
+// timerRange is a range with its timer.
+type timerRange struct {
+	engine.Owed
+	timer *engine.Timer
+	plan  plan.Plan
+}
+
+// claim claims the timers of ranges, and reads them.
+func (u *unfolding) claim(ctx context.Context, os []engine.Owed) (found []timerRange, err error) {
+	var mine []engine.Owed
+	var ids []engine.TimerID
+	for _, o := range os {
+		f, change := u.e.memory.TryClaimRows(o.Key.Timer) // a change would not know the new rows
+		if change != nil {
+			u.e.resumeLater([]engine.Owed{o}, change)
+			continue
+		}
+		mine, ids, u.claims = append(mine, o), append(ids, o.Key.Timer), append(u.claims, f)
+	}
+	defs, err := u.e.cfg.Cold.Load(ctx, ids)
+	for i := range defs {
+		if r, ok := u.read(defs[i], mine[i]); ok {
+			found = append(found, r)
+		}
+	}
+	return found, err
+}
+
+// read reads the timer of a range.
+func (u *unfolding) read(definition []byte, o engine.Owed) (r timerRange, ok bool) {
+	var t *engine.Timer
+	if definition != nil {
+		var err error
+		if t, err = engine.DecodeTimer(definition); err != nil {
+			u.e.leaveOut(o.Key.Timer, err)
+			return r, false // its row stays
+		}
+		u.e.memory.Lanes.Identify(t)
+	}
+	if t == nil || t.Generation != o.Generation {
+		u.e.memory.Former.End(o.Key.Timer, nil, t, u.e.now())
+		return r, false
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		u.e.leaveOut(t.ID, err)
+		return r, false // its row stays
+	}
+	return timerRange{o, t, p}, true
+}
+
+// add unfolds one range.
+func (u *unfolding) add(ctx context.Context, r *timerRange, most int) error {
+	o, t := r.Owed, r.timer
+	if u.e.memory.IsTurning(o.Key) {
+		return nil // the wheel goes through it already
+	}
+	if u.e.memory.IsDeciding(t.ID) || u.e.memory.FollowsRange(o.Key) {
+		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
+		return nil
+	}
+	if held := &u.e.memory.Backlogs; held.IsOpen(t, &o, u.e.now()) {
+		held.Add(t.ID) // see package resume
+		return nil
+	}
+	if t.Overlap == engine.OverlapQueue {
+		// What is left of an earlier range has a place behind this one, and where shards were
+		// just gained, refill may read the range first.
+		later, err := u.isLater(ctx, o)
+		if err != nil {
+			return err
+		}
+		if later {
+			u.waits = append(u.waits, o)
+			return nil
+		}
+	}
+	return u.unfold(ctx, t, &r.plan, o, most)
+}
+
+// isLater reports whether the timer of a range has an earlier range, or an earlier row that is
+// not in memory.
+func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err error) {
+	inMemory := u.e.memory.TaskDues(o.Key.Timer, -1, o.Key.Due-1) // first: what ends meanwhile has no row
+	inMemory = inMemory.Ordered()
+	err = u.e.EachRow(ctx, o.Key.Timer, -1, func(x *engine.Owed) bool {
+		if x.Key.Due >= o.Key.Due {
+			return false
+		}
+		later = x.To != 0 || x.Generation == o.Generation && !inMemory.Has(x.Key.Due) && x.Place().Compare(o.Place()) < 0
+		return !later
+	})
+	return later, err
 }

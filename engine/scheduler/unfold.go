@@ -46,6 +46,12 @@ type unfolding struct {
 	pins     []*resident.Pin
 }
 
+// look is what was seen of a range for which nothing is stored up to an instant, by the key before its first due.
+type look struct {
+	to  int64
+	own policy.Spans // in memory
+}
+
 // sharing are dues of a timer that come into memory with one row.
 type sharing struct {
 	row  engine.Owed // a range
@@ -63,31 +69,9 @@ type unfolded struct {
 func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) (done, made int, err error) {
 	u := &unfolding{e: e, timers: map[engine.TimerID]*engine.Timer{}, looks: map[engine.Key]look{}}
 	defer func() { u.end() }()
-	var mine []engine.Owed
-	for _, o := range os {
-		f, change := e.memory.TryClaimRows(o.Key.Timer) // a change would not know the new rows
-		if change != nil {
-			e.resumeLater([]engine.Owed{o}, change)
-			continue
-		}
-		mine, u.claims = append(mine, o), append(u.claims, f)
-	}
-	if len(mine) == 0 {
-		return 0, 0, nil
-	}
-	ids := make([]engine.TimerID, len(mine))
-	for i := range mine {
-		ids[i] = mine[i].Key.Timer
-	}
-	defs, err := e.cfg.Cold.Load(ctx, ids)
-	if err != nil {
+	found, err := u.claim(ctx, os)
+	if err != nil || len(found) == 0 {
 		return 0, 0, err
-	}
-	found := make([]timerRange, 0, len(mine))
-	for i, o := range mine {
-		if r, ok := u.read(defs[i], o); ok {
-			found = append(found, r)
-		}
 	}
 	if err := u.look(ctx, found, most); err != nil {
 		return 0, 0, err
@@ -177,80 +161,6 @@ func (u *unfolding) end() {
 		u.e.memory.Pins.Release(p)
 	}
 	u.claims, u.pins = nil, nil
-}
-
-// timerRange is a range with its timer.
-type timerRange struct {
-	engine.Owed
-	timer *engine.Timer
-	plan  plan.Plan
-}
-
-// read reads the timer of a range.
-func (u *unfolding) read(definition []byte, o engine.Owed) (r timerRange, ok bool) {
-	var t *engine.Timer
-	if definition != nil {
-		var err error
-		if t, err = engine.DecodeTimer(definition); err != nil {
-			u.e.leaveOut(o.Key.Timer, err)
-			return r, false // its row stays
-		}
-		u.e.memory.Lanes.Identify(t)
-	}
-	if t == nil || t.Generation != o.Generation {
-		u.e.memory.Former.End(o.Key.Timer, nil, t, u.e.now())
-		return r, false
-	}
-	p, err := plan.Of(t)
-	if err != nil {
-		u.e.leaveOut(t.ID, err)
-		return r, false // its row stays
-	}
-	return timerRange{o, t, p}, true
-}
-
-// add unfolds one range.
-func (u *unfolding) add(ctx context.Context, r *timerRange, most int) error {
-	o, t := r.Owed, r.timer
-	if u.e.memory.IsTurning(o.Key) {
-		return nil // the wheel goes through it already
-	}
-	if u.e.memory.IsDeciding(t.ID) || u.e.memory.FollowsRange(o.Key) {
-		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
-		return nil
-	}
-	if held := &u.e.memory.Backlogs; held.IsOpen(t, &o, u.e.now()) {
-		held.Add(t.ID) // see package resume
-		return nil
-	}
-	if t.Overlap == engine.OverlapQueue {
-		// What is left of an earlier range has a place behind this one, and where shards were
-		// just gained, refill may read the range first.
-		later, err := u.isLater(ctx, o)
-		if err != nil {
-			return err
-		}
-		if later {
-			u.waits = append(u.waits, o)
-			return nil
-		}
-	}
-	return u.unfold(ctx, t, &r.plan, o, most)
-}
-
-// isLater reports whether the timer of a range has an earlier range, or an earlier row that is
-// not in memory.
-func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err error) {
-	inMemory := u.e.memory.TaskDues(o.Key.Timer, -1, o.Key.Due-1) // first: what ends meanwhile has no row
-	inMemory = inMemory.Ordered()
-	err = u.e.EachRow(ctx, o.Key.Timer, -1, func(x *engine.Owed) bool {
-		if x.Key.Due >= o.Key.Due {
-			return false
-		}
-		later = x.To != 0 || x.Generation == o.Generation && !inMemory.Has(x.Key.Due) && x.Place().Compare(o.Place()) < 0
-		return !later
-	})
-	return later, err
 }
 
 func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, most int) error {
@@ -347,4 +257,77 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 	}
 	u.d.Owe = append(u.d.Owe, rows...)
 	return left, nil
+}
+
+// look looks at all ranges at once, as far as ownDues will ask of most of them: nothing is stored of the dues of most
+// ranges. When two nodes took over 33 ranges each from a dead one, with two reads for each range the last of its timers
+// was called PLACEHOLDER s later.
+func (u *unfolding) look(ctx context.Context, ranges []timerRange, most int) error {
+	now := u.e.now()
+	os := make([]engine.Owed, len(ranges))
+	own := make([]policy.Spans, len(ranges))
+	for i := range ranges {
+		r := &ranges[i]
+		to := r.Key.Due
+		for range most {
+			due, ok := r.plan.Next(to)
+			if !ok || due > min(r.To, now) {
+				break
+			}
+			to = due
+		}
+		os[i] = engine.Owed{Key: engine.Key{Timer: r.Key.Timer, Due: r.Key.Due - 1}, To: to} // with the key that a shared row would have
+		own[i] = u.e.memory.DuesOf(r.Key.Timer, r.Key.Due-2, to).Ordered()                   // first: what leaves memory was stored before
+	}
+	taken, err := u.e.cfg.Cold.Taken(ctx, os)
+	if err != nil {
+		return err
+	}
+	for i, o := range os {
+		if !taken[i] {
+			u.looks[o.Key] = look{o.To, own[i]}
+		}
+	}
+	return nil
+}
+
+// own are the dues of a range up to an instant that have a task in memory, a final record or a
+// row. after is that instant, or the last of those dues of to at most that follow at once: what is
+// left of the range has the key of its first due, whose row it would replace.
+func (u *unfolding) own(ctx context.Context, p *plan.Plan, o engine.Owed, upTo, to int64) (own policy.Spans, after int64, err error) {
+	after = upTo
+	for ahead := 1; ; ahead *= 2 {
+		last := after
+		for range ahead {
+			due, ok := p.Next(last)
+			if !ok || due > to {
+				break
+			}
+			last = due
+		}
+		if own, err = u.ownDues(ctx, o, last); err != nil {
+			return nil, 0, err
+		}
+		for after < last {
+			due, _ := p.Next(after)
+			if !own.Has(due) {
+				return own, after, nil
+			}
+			after = due
+		}
+		if due, ok := p.Next(after); !ok || due > to {
+			return own, after, nil
+		}
+	}
+}
+
+// ownDues reads them. Memory comes first: what leaves it was stored before.
+func (u *unfolding) ownDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
+	if l, ok := u.looks[o.Key]; ok && to <= l.to {
+		return l.own, nil
+	}
+	own := u.e.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to)
+	stored, err := u.e.StoredDues(ctx, o, to)
+	own = append(own, stored...)
+	return own.Ordered(), err
 }
