@@ -269,3 +269,34 @@ func TestChangeBesideASettle(t *testing.T) {
 		equal(t, "dues", dues(w.of("a")), append([]int64{from - 28_010}, grid(from-1, w.now(), 100, from%100)...))
 	})
 }
+
+// Of ranges that unfold together, the cold tier is asked at once which dues are taken.
+func TestRangesAreLookedAtTogether(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		const timers, down = 40, 20
+		for i := range timers {
+			w.make(timer(fmt.Sprint(i), every(time.Second), misfire(engine.MisfireAll, time.Hour)))
+		}
+		time.Sleep(5 * time.Second)
+		var looks, reads atomic.Int64
+		w.before.set(func(op string, _ any) error {
+			switch op {
+			case "Taken":
+				looks.Add(1)
+			case "OwedPage", "Tasks":
+				reads.Add(1)
+			}
+			return nil
+		})
+		w.crash(down * time.Second)
+		time.Sleep(5 * time.Second)
+		for i := range timers {
+			if n := len(w.of(fmt.Sprint(i))); n < down+8 {
+				t.Errorf("timer %d has %d calls", i, n)
+			}
+		}
+		if l, n := looks.Load(), reads.Load(); l == 0 || l > 4 || n > 8 {
+			t.Errorf("%d looks and %d reads for the ranges of %d timers", l, n, timers)
+		}
+	})
+}

