@@ -161,7 +161,8 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 				return fmt.Errorf("cannot load what is due next: %w", err)
 			}
 		}
-		if m.gaps.add(g.of, e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load())); m.gained.IsZero() {
+		m.gaps.add(g.of, e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))
+		if m.gained.IsZero() {
 			m.gained = time.Now()
 		}
 		e.memory.Gain(g.of)
