@@ -224,12 +224,12 @@ func (r *Reader) openDues(ctx context.Context, id engine.TimerID, generation uin
 
 // OwnDues are the dues of a range up to the instant that have a final record or a row.
 func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	own, err := r.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)
+	own, err := r.rowDues(ctx, o, to) // first: what has lost its row has a record
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.rowDues(ctx, o, to)
-	own = append(own, rows...)
+	ended, err := r.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)
+	own = append(own, ended...)
 	return own.Ordered(), err
 }
 

@@ -80,7 +80,7 @@ func (m *migrator) fillTo(ctx context.Context) error {
 		resident.Raise(&m.filled, to)
 	}
 	m.pause = 0
-	if e.tiers.WarmAnswers.Load() && e.tiers.WarmFilled() {
+	if m.gained.IsZero() && e.tiers.WarmAnswers.Load() && e.tiers.WarmFilled() { // else gaps are left
 		m.warmTrouble.tellAt(e.log, slog.LevelWarn, cannotUseWarm, nil)
 		e.log.Info("the warm tier is filled")
 	}

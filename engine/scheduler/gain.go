@@ -162,7 +162,7 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 			}
 		}
 		m.gaps.add(g.of, e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))
-		if m.gained.IsZero() {
+		if m.gained.IsZero() && e.memory.Owned() != (engine.Set{}) { // else the process has no calls of its own yet
 			m.gained = time.Now()
 		}
 		e.memory.Gain(g.of)

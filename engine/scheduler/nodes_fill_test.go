@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -163,6 +164,69 @@ func TestGainFillsSlowly(t *testing.T) {
 			if d := puts[i+1].Sub(puts[i]); d < 5*took {
 				t.Errorf("page %d was put %v after the one before", i+1, d)
 			}
+		}
+	})
+}
+
+// A node gains shards while its warm tier is away: the tier is told to be filled when it has the dues of these shards, too.
+func TestGainWithoutTheWarmTier(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		startAll(ws)
+		const timers = 20
+		for i := range timers {
+			a.make(timer(fmt.Sprint("minutely-", i), cron(fmt.Sprint(i, " * * * * *"))))
+		}
+		time.Sleep(time.Minute)
+		var away atomic.Bool
+		var put atomic.Int64
+		b.puts.set(func(es []engine.Entry) { put.Add(int64(len(es))) })
+		b.warmFault.set(func(string) error {
+			if away.Load() {
+				return errors.New("away")
+			}
+			return nil
+		})
+		away.Store(true)
+		for b.Tiers()["warm"] {
+			time.Sleep(100 * time.Millisecond)
+		}
+		a.kill()
+		for b.node.owns() < engine.Shards {
+			time.Sleep(10 * time.Millisecond)
+		}
+		put.Store(0)
+		away.Store(false)
+		for began := time.Now(); !b.Tiers()["warm"] && time.Since(began) < time.Minute; {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := put.Load(); n < timers*55 {
+			t.Errorf("the warm tier is told to be filled, and has got %d entries", n)
+		}
+	})
+}
+
+// A node that starts has no calls of its own to protect: the warm tier is filled at once.
+func TestFirstGainFillsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(1)
+		defer endNodes(ws)
+		a := ws[0]
+		startAll(ws)
+		a.make(timer("minutely", cron("30 * * * * *")))
+		time.Sleep(time.Minute)
+		if err := a.stop(); err != nil {
+			t.Fatal(err)
+		}
+		var first atomic.Int64
+		a.puts.set(func([]engine.Entry) { first.CompareAndSwap(0, time.Now().UnixMilli()) })
+		a.start()
+		began := time.Now().UnixMilli()
+		time.Sleep(30 * time.Second)
+		if d := first.Load() - began; d < 0 || d > 1000 {
+			t.Errorf("the first page was put after %d ms", d)
 		}
 	})
 }

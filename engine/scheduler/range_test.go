@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 )
 
 // behind is a world whose clock was set back by an hour, behind the watermark: dues
@@ -299,4 +300,63 @@ func TestRangesAreLookedAtTogether(t *testing.T) {
 			t.Errorf("%d looks and %d reads for the ranges of %d timers", l, n, timers)
 		}
 	})
+}
+
+// What a step of the clock made late is decided while ranges of the timer are about to unfold: what is skipped is not called.
+func TestDecisionWhileRangesAreLookedAt(t *testing.T) {
+	for _, p := range []engine.MisfirePolicy{engine.MisfireSkip, engine.MisfireLatest} {
+		t.Run(fmt.Sprint(p), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting = 20
+				w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 1, Per: 10 * time.Second, Burst: 1}}})
+				w.start()
+				from := w.now()
+				id := w.make(timer("behind", every(time.Second), flows("k"), misfire(p, 24*time.Hour)))
+				time.Sleep(32*time.Second + 500*time.Millisecond)
+				var armed, looked, decides, decided atomic.Bool
+				isDecision := func(arg any) bool {
+					s, ok := arg.(*engine.Settlement)
+					return ok && armed.Load() && slices.ContainsFunc(s.Tasks, func(r engine.Record) bool {
+						return r.Status == engine.Skipped || r.Status == engine.Missed
+					})
+				}
+				wait := func(is *atomic.Bool) {
+					for i := 0; !is.Load() && i < 300; i++ {
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				w.before.set(func(op string, arg any) error {
+					if op == "Settle" && isDecision(arg) {
+						decides.Store(true)
+						wait(&looked)
+					}
+					return nil
+				})
+				w.after.set(func(op string, arg any) {
+					switch {
+					case op == "Settle" && isDecision(arg):
+						decided.Store(true)
+					case op == "Taken" && decides.Load():
+						looked.Store(true)
+						wait(&decided)
+						time.Sleep(50 * time.Millisecond)
+					}
+				})
+				was := w.now()
+				armed.Store(true)
+				w.step(10 * time.Minute)
+				wait(&decides)
+				w.SetRule(keyK, nil)
+				time.Sleep(15 * time.Minute)
+				most := 0
+				if p == engine.MisfireLatest {
+					most = 1
+				}
+				if n := w.between("behind", was+1, was+590_000); n > most {
+					t.Errorf("%d dues are called that are recorded as skipped", n)
+				}
+				w.stopAccounted(id, from, 1000)
+			})
+		})
+	}
 }

@@ -127,14 +127,17 @@ func (e *Scheduler) standAgain(os []engine.Owed) {
 	}
 }
 
-// timerRange is a range with its timer.
+// timerRange is a range with its timer. The times are those of the look at whether it may unfold: what becomes of its
+// dues is read after that.
 type timerRange struct {
 	engine.Owed
-	timer *engine.Timer
-	plan  plan.Plan
+	timer             *engine.Timer
+	plan              plan.Plan
+	now               int64
+	settled, settling int64 // see resident.Memory.Watermark
 }
 
-// claim claims the timers of ranges, and reads them.
+// claim claims the timers of ranges. It returns those that may unfold now.
 func (u *unfolding) claim(ctx context.Context, os []engine.Owed) (found []timerRange, err error) {
 	var mine []engine.Owed
 	var ids []engine.TimerID
@@ -147,12 +150,21 @@ func (u *unfolding) claim(ctx context.Context, os []engine.Owed) (found []timerR
 		mine, ids, u.claims = append(mine, o), append(ids, o.Key.Timer), append(u.claims, f)
 	}
 	defs, err := u.e.cfg.Cold.Load(ctx, ids)
-	for i := range defs {
-		if r, ok := u.read(defs[i], mine[i]); ok {
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range mine {
+		r, ok := u.read(defs[i], o)
+		if ok {
+			if ok, err = u.mayUnfold(ctx, &r); err != nil {
+				return nil, err
+			}
+		}
+		if ok {
 			found = append(found, r)
 		}
 	}
-	return found, err
+	return found, nil
 }
 
 // read reads the timer of a range.
@@ -175,36 +187,45 @@ func (u *unfolding) read(definition []byte, o engine.Owed) (r timerRange, ok boo
 		u.e.leaveOut(t.ID, err)
 		return r, false // its row stays
 	}
-	return timerRange{o, t, p}, true
+	return timerRange{Owed: o, timer: t, plan: p}, true
 }
 
-// add unfolds one range.
-func (u *unfolding) add(ctx context.Context, r *timerRange, most int) error {
-	o, t := r.Owed, r.timer
-	if u.e.memory.IsTurning(o.Key) {
-		return nil // the wheel goes through it already
+// mayUnfold reports whether a range may unfold now.
+func (u *unfolding) mayUnfold(ctx context.Context, r *timerRange) (bool, error) {
+	o, t, memory := r.Owed, r.timer, u.e.memory
+	if memory.IsTurning(o.Key) {
+		return false, nil // the wheel goes through it already
 	}
-	if u.e.memory.IsDeciding(t.ID) || u.e.memory.FollowsRange(o.Key) {
+	if memory.IsDeciding(t.ID) || memory.FollowsRange(o.Key) {
 		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
-		return nil
+		return false, nil
 	}
-	if held := &u.e.memory.Backlogs; held.IsOpen(t, &o, u.e.now()) {
+	if held := &memory.Backlogs; held.IsOpen(t, &o, u.e.now()) {
 		held.Add(t.ID) // see package resume
-		return nil
+		return false, nil
 	}
 	if t.Overlap == engine.OverlapQueue {
 		// What is left of an earlier range has a place behind this one, and where shards were
 		// just gained, refill may read the range first.
 		later, err := u.isLater(ctx, o)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if later {
 			u.waits = append(u.waits, o)
-			return nil
+			return false, nil
 		}
 	}
-	return u.unfold(ctx, t, &r.plan, o, most)
+	r.now = u.e.now()
+	if o.To == engine.Endless {
+		u.pins = append(u.pins, memory.Pins.Pin(r.now)) // until the timer's dues come through the wheel
+	}
+	if !memory.IsJudged(t.ID) {
+		u.waits = append(u.waits, o)
+		return false, nil
+	}
+	r.settled, r.settling = memory.Watermark(t.ID)
+	return true, nil
 }
 
 // isLater reports whether the timer of a range has an earlier range, or an earlier row that is

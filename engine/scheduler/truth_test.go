@@ -134,7 +134,7 @@ func (m *mortalCold) LastTask(ctx context.Context, id engine.TimerID) (t *engine
 }
 
 func (m *mortalCold) Taken(ctx context.Context, ranges []engine.Owed) (taken []bool, err error) {
-	err = m.do("Taken", nil, func() (err error) { taken, err = m.Cold.Taken(ctx, ranges); return err })
+	err = m.do("Taken", ranges, func() (err error) { taken, err = m.Cold.Taken(ctx, ranges); return err })
 	return taken, err
 }
 

@@ -70,14 +70,14 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	u := &unfolding{e: e, timers: map[engine.TimerID]*engine.Timer{}, looks: map[engine.Key]look{}}
 	defer func() { u.end() }()
 	found, err := u.claim(ctx, os)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return 0, 0, err
 	}
 	if err := u.look(ctx, found, most); err != nil {
 		return 0, 0, err
 	}
 	for i := range found {
-		if err := u.add(ctx, &found[i], most); err != nil {
+		if err := u.unfold(ctx, &found[i], most); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -163,23 +163,15 @@ func (u *unfolding) end() {
 	u.claims, u.pins = nil, nil
 }
 
-func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, most int) error {
-	e := u.e
-	now := e.now()
-	if o.To == engine.Endless {
-		u.pins = append(u.pins, e.memory.Pins.Pin(now)) // until the timer's dues come through the wheel
-	}
-	if !e.memory.IsJudged(t.ID) {
-		u.waits = append(u.waits, o)
-		return nil
-	}
-	settled, settling := e.memory.Watermark(t.ID)
+// unfold unfolds one range.
+func (u *unfolding) unfold(ctx context.Context, r *timerRange, most int) error {
+	e, o, t, p, now := u.e, r.Owed, r.timer, &r.plan, r.now
 	to := o.To
 	if to == engine.Endless {
-		to = max(now, settling)
+		to = max(now, r.settling)
 	}
 	u.pay, u.timers[t.ID] = append(u.pay, o.Key), t
-	after, err := u.begin(ctx, t, p, o, now, min(to, now), settled, most)
+	after, err := u.begin(ctx, t, p, o, now, min(to, now), r.settled, most)
 	if err != nil {
 		return err
 	}
@@ -190,12 +182,12 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	}
 	switch {
 	case rests:
-		r := o // keyed by its first due, which has no row yet
-		r.Key.Due, r.NotBefore, r.Lane = due, now, t.Lane()
+		rest := o // keyed by its first due, which has no row yet
+		rest.Key.Due, rest.NotBefore, rest.Lane = due, now, t.Lane()
 		if e.memory.InOrder(t) { // else the ranges of the lane take turns
-			r.NotBefore = due
+			rest.NotBefore = due
 		}
-		u.rests = append(u.rests, r)
+		u.rests = append(u.rests, rest)
 		return nil
 	case ok && due <= to: // the clock was set back: the wheel goes through it
 		from, err := e.BehindRun(ctx, t, due-1)
@@ -262,7 +254,6 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 // look looks at all ranges at once, as far as ownDues will ask of most of them: of most ranges nothing is stored. With
 // two reads for each range, a takeover of 66 timers took 130 statements.
 func (u *unfolding) look(ctx context.Context, ranges []timerRange, most int) error {
-	now := u.e.now()
 	os := make([]engine.Owed, len(ranges))
 	own := make([]policy.Spans, len(ranges))
 	for i := range ranges {
@@ -270,7 +261,7 @@ func (u *unfolding) look(ctx context.Context, ranges []timerRange, most int) err
 		to := r.Key.Due
 		for range most {
 			due, ok := r.plan.Next(to)
-			if !ok || due > min(r.To, now) {
+			if !ok || due > min(r.To, r.now) {
 				break
 			}
 			to = due

@@ -54,18 +54,18 @@ func (s *Store) Ranks(ctx context.Context, ks []engine.Key) ([]engine.Rank, erro
 func (s *Store) Taken(ctx context.Context, ranges []engine.Owed) ([]bool, error) {
 	taken := make([]bool, len(ranges))
 	for i, o := range ranges {
+		rows, err := s.OwedPage(ctx, o.Key.Timer, o.Key.Due-1, takenRows) // first: what has lost its row has a record
+		if err != nil {
+			return nil, err
+		}
+		if taken[i] = len(rows) == takenRows || slices.ContainsFunc(rows, func(x engine.Owed) bool { return x.To == 0 && x.Key.Due <= o.To }); taken[i] {
+			continue
+		}
 		ts, next, err := s.Tasks(ctx, engine.TaskFilter{Timer: o.Key.Timer, From: o.Key.Due, To: o.To + 1}, engine.Key{}, 1)
 		if err != nil && !errors.As(err, new(*engine.Damage)) {
 			return nil, err
 		}
-		if taken[i] = err != nil || len(ts) > 0 || next != (engine.Key{}); taken[i] {
-			continue
-		}
-		rows, err := s.OwedPage(ctx, o.Key.Timer, o.Key.Due-1, takenRows)
-		if err != nil {
-			return nil, err
-		}
-		taken[i] = len(rows) == takenRows || slices.ContainsFunc(rows, func(x engine.Owed) bool { return x.To == 0 && x.Key.Due <= o.To })
+		taken[i] = err != nil || len(ts) > 0 || next != (engine.Key{})
 	}
 	return taken, nil
 }

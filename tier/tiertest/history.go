@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"xtimer/engine"
 )
@@ -204,6 +205,47 @@ func taken(s *cold) {
 	none, err := s.Taken(s.ctx, nil)
 	s.ok(err)
 	s.same("none", len(none), 0)
+}
+
+// A due is taken at every instant while the record of its end replaces its row.
+func takenMeanwhile(s *cold) {
+	const n = 500
+	var rows, ranges []engine.Owed
+	for i := range int64(n) {
+		rows = append(rows, owed(engine.TimerID(i+1), t0+i, t0))
+		ranges = append(ranges, engine.Owed{Key: engine.Key{Timer: engine.TimerID(i + 1), Due: t0 + i - 1}, To: t0 + i})
+	}
+	s.settle(&engine.Settlement{Owner: "n", Owe: rows})
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		defer close(done)
+		for _, o := range rows {
+			_ = s.Settle(s.ctx, &engine.Settlement{Owner: "n", Pay: []engine.Key{o.Key}, Tasks: []engine.Record{record(task(o.Key.Timer, o.Key.Due, engine.Succeeded, 1))}})
+		}
+	})
+	looks, not := 0, 0
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+		for from := 0; from < n; from += 250 {
+			taken, err := s.Taken(s.ctx, ranges[from:from+250])
+			s.ok(err)
+			for _, is := range taken {
+				if !is {
+					not++
+				}
+			}
+			looks++
+		}
+	}
+	wg.Wait()
+	if not > 0 {
+		s.Errorf("%d times of %d looks a due that has a row, and then a record, is not taken", not, looks)
+	}
 }
 
 func recordReplaces(s *cold) {

@@ -78,6 +78,7 @@ var promises = []struct {
 	{"the newest record of a timer is found", lastTask},
 	{"the ranks of many records are told in the order of their keys", ranks},
 	{"dues are taken that have a record, or a row that is no range", taken},
+	{"a due is taken while its record replaces its row", takenMeanwhile},
 	{"a record replaces its former", recordReplaces},
 	{"sweep archives what is finished", sweepArchives},
 	{"sweep keeps what is owed", sweepKeepsOwed},
