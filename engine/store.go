@@ -85,8 +85,9 @@ type Cold interface {
 	// Ranks returns the ranks of the records under keys, in their order; zero for none, and for
 	// one that is damaged.
 	Ranks(ctx context.Context, ks []Key) ([]Rank, error)
-	// Taken reports for each of some ranges whether a due in [Key.Due, To] may have a record, or a
-	// row of its own. Few do, and one look at many costs less than Tasks and OwedPage for each.
+	// Taken reports for each of many ranges whether a due in [Key.Due, To] may have a record, or a
+	// row that is no range. Few have, and Taken costs less than Tasks and OwedPage for each range.
+	// A due whose row a settlement replaces by a record meanwhile is taken.
 	Taken(ctx context.Context, ranges []Owed) ([]bool, error)
 	// Tasks lists records older than before, newest first, by (due, timer); a zero
 	// before means from the newest record on. A page has all selected records that

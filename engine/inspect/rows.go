@@ -224,7 +224,7 @@ func (r *Reader) openDues(ctx context.Context, id engine.TimerID, generation uin
 
 // OwnDues are the dues of a range up to the instant that have a final record or a row.
 func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	own, err := r.rowDues(ctx, o, to) // first: what has lost its row has a record
+	own, err := r.rowDues(ctx, o, to) // first: a due that has lost its row has a record
 	if err != nil {
 		return nil, err
 	}

@@ -41,12 +41,12 @@ type unfolding struct {
 	shared   []sharing
 	waits    []engine.Owed
 	unfolded []unfolded
-	looks    map[engine.Key]look
-	claims   []func() // of timers
+	looks    map[engine.Key]look // by the key before the first due of the range
+	claims   []func()            // of timers
 	pins     []*resident.Pin
 }
 
-// look is what was seen of a range for which nothing is stored up to an instant, by the key before its first due.
+// look is what memory has of a range of whose dues up to an instant nothing is stored.
 type look struct {
 	to  int64
 	own policy.Spans // in memory

@@ -54,7 +54,7 @@ func (s *Store) Ranks(ctx context.Context, ks []engine.Key) ([]engine.Rank, erro
 func (s *Store) Taken(ctx context.Context, ranges []engine.Owed) ([]bool, error) {
 	taken := make([]bool, len(ranges))
 	for i, o := range ranges {
-		rows, err := s.OwedPage(ctx, o.Key.Timer, o.Key.Due-1, takenRows) // first: what has lost its row has a record
+		rows, err := s.OwedPage(ctx, o.Key.Timer, o.Key.Due-1, takenRows) // first: a due that has lost its row has a record
 		if err != nil {
 			return nil, err
 		}

@@ -102,7 +102,7 @@ func (s *Store) Taken(ctx context.Context, ranges []engine.Owed) ([]bool, error)
 		err := s.read(ctx, "read which dues are taken", func(ctx context.Context) error {
 			timers = map[engine.TimerID]bool{}
 			for _, q := range []string{
-				"SELECT DISTINCT timer FROM owed FORCE INDEX (PRIMARY) WHERE `until`=0 AND " + where, // first: what has lost its row has a record
+				"SELECT DISTINCT timer FROM owed FORCE INDEX (PRIMARY) WHERE `until`=0 AND " + where, // first: a due that has lost its row has a record
 				"SELECT DISTINCT timer FROM tasks FORCE INDEX (by_timer) WHERE " + where,
 			} {
 				err := s.scan(ctx, q, func(rows *sql.Rows) error {
