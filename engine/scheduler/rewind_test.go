@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 )
 
 // once checks that no due of a timer was called twice or early.
@@ -688,4 +689,39 @@ func TestStepBackBesideRetries(t *testing.T) {
 			t.Errorf("%d calls", n)
 		}
 	})
+}
+
+// A timer is behind, and the clock is set back. When the clock has come to the ranges of earlier dues, the wheel goes
+// through these, and their lane has no room: the timer has one range without end still, and no due is called twice.
+func TestStepBackOfATimerThatIsBehind(t *testing.T) {
+	for _, before := range []time.Duration{60, 69, 75, 90} {
+		for _, back := range []time.Duration{90, 110, 130, 150} {
+			t.Run(fmt.Sprintf("%d s, back by %d s", before, back), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					w.config.MaxWaiting = 4
+					w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 2, Per: time.Second, Burst: 1}}})
+					w.start()
+					w.make(timer("a", every(250*time.Millisecond), flows("k"), misfire(engine.MisfireLatest, time.Hour)))
+					time.Sleep(before * time.Second)
+					w.crash(585 * time.Millisecond)
+					time.Sleep(5500 * time.Millisecond)
+					crashed := len(w.of("a"))
+					w.step(-back * time.Second)
+					time.Sleep(150 * time.Second)
+					w.SetRule(keyK, nil)
+					time.Sleep(time.Minute)
+					seen := map[int64]bool{}
+					for _, c := range w.of("a")[crashed:] {
+						if seen[c.key.Due] {
+							t.Errorf("called twice for %s", stamp(c.key.Due))
+						}
+						seen[c.key.Due] = true
+					}
+					if len(seen) < 300 {
+						t.Errorf("%d calls", len(seen))
+					}
+				})
+			})
+		}
+	}
 }
