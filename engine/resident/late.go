@@ -252,7 +252,7 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 	if x.behind {
 		end := int64(engine.Endless)
 		if to := lv.rangeTo(); to != 0 && (to < sh.watermark || lv.behind) {
-			end = to // what follows, up to the watermark, rests; or it lies in the range without end
+			end = to // what follows rests, up to the watermark, or lies in the range without end
 		}
 		// The range begins behind all dues that have, or had, a task.
 		begin := min(max(lv.latest, x.due-1), end)
@@ -330,7 +330,7 @@ func (d *Decisions) Stored() {
 		}
 		lv.deciding, lv.judged = false, x.at
 		if x.behind {
-			stands := lv.behind && x.upTo != engine.Endless // it was behind, and a range that the wheel went through has no room
+			stands := lv.behind && x.upTo != engine.Endless // the range without end: it owes what follows a range that has no room
 			lv.late, lv.behind, lv.judged = false, x.goesOn || stands, 0
 			if !x.goesOn {
 				d.m.schedule(lv, max(x.upTo, sh.watermark))

@@ -61,7 +61,7 @@ type migrator struct {
 	dropped int64         // up to where the warm tier was told to forget
 	resumed int64         // up to where rows of owed were read
 	gaining *gaining      // nil: no gain is under way
-	gained  time.Time     // when the first gain left gaps that are not mended; zero: there are none
+	gained  time.Time     // since when gaps of gains wait that are mended slowly; zero: there are none
 	trouble trouble
 
 	warmTrouble trouble // with the warm tier

@@ -360,3 +360,25 @@ func TestDecisionWhileRangesAreLookedAt(t *testing.T) {
 		})
 	}
 }
+
+// A timer is behind, and a step of the clock has records made of later dues of its range. When the range unfolds, its
+// earlier dues are stale: the records that are made of these have none of the recorded dues.
+func TestStaleDuesBeforeSkippedOnes(t *testing.T) {
+	for _, wait := range []time.Duration{0, 200 * time.Second} {
+		t.Run(fmt.Sprint(wait), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting = 20
+				w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 1, Per: 10 * time.Second, Burst: 1}}})
+				w.start()
+				from := w.now()
+				id := w.make(timer("behind", every(time.Second), flows("k"), misfire(engine.MisfireSkip, 24*time.Hour), staleAfter(time.Minute)))
+				time.Sleep(100*time.Second + 500*time.Millisecond)
+				w.step(10 * time.Minute)
+				time.Sleep(wait)
+				w.SetRule(keyK, nil)
+				time.Sleep(15 * time.Minute)
+				w.stopAccounted(id, from, 1000)
+			})
+		})
+	}
+}

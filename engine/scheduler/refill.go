@@ -127,8 +127,8 @@ func (e *Scheduler) standAgain(os []engine.Owed) {
 	}
 }
 
-// timerRange is a range with its timer. The times are those of the look at whether it may unfold: what becomes of its
-// dues is read after that.
+// timerRange is a range with its timer. The clock and the watermark are read when mayUnfold admits the range: before
+// memory and the cold tier are asked for its dues.
 type timerRange struct {
 	engine.Owed
 	timer             *engine.Timer

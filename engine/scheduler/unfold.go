@@ -251,8 +251,8 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 	return left, nil
 }
 
-// look looks at all ranges at once, as far as ownDues will ask of most of them: of most ranges nothing is stored. With
-// two reads for each range, a takeover of 66 timers took 130 statements.
+// look reads which dues of all ranges are taken, as far as ownDues asks at first: of most ranges no due is stored. With
+// two reads for each range, a takeover of 66 timers took 160 statements.
 func (u *unfolding) look(ctx context.Context, ranges []timerRange, most int) error {
 	os := make([]engine.Owed, len(ranges))
 	own := make([]policy.Spans, len(ranges))
